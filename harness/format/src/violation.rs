@@ -1,0 +1,89 @@
+//! What is wrong with a file, and where.
+
+use core::fmt;
+
+use crate::{Profile, Rule};
+
+/// One breach of one rule: what was found, what was expected, and where.
+///
+/// A word wide, so that results stay small. The texts are for people: file contents in them are
+/// escaped ([`Text`](crate::Text)) and cut, and their wording may change; match on
+/// [`rule`](Violation::rule).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Violation(Box<Details>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Details {
+    rule: &'static Rule,
+    offset: u64,
+    field: String,
+    found: String,
+    expected: String,
+}
+
+impl Violation {
+    #[cold]
+    pub(crate) fn new(
+        rule: &'static Rule,
+        offset: u64,
+        field: String,
+        found: String,
+        expected: String,
+    ) -> Violation {
+        Violation(Box::new(Details { rule, offset, field, found, expected }))
+    }
+
+    /// The rule that is broken.
+    pub fn rule(&self) -> &'static Rule {
+        self.0.rule
+    }
+
+    /// Where the faulty field starts, in bytes from the start of the file.
+    pub fn offset(&self) -> u64 {
+        self.0.offset
+    }
+
+    /// The path of the faulty field, such as `metadata[3].value.count`.
+    pub fn field(&self) -> &str {
+        &self.0.field
+    }
+
+    /// What the file has there.
+    pub fn found(&self) -> &str {
+        &self.0.found
+    }
+
+    /// What the rule asks for.
+    pub fn expected(&self) -> &str {
+        &self.0.expected
+    }
+
+    /// Whether `profile` refuses the file for it; if not, it is a note under that profile.
+    pub fn binds(&self, profile: Profile) -> bool {
+        self.0.rule.binds(profile)
+    }
+
+    /// Whether the file seems to end too early.
+    pub fn is_truncation(&self) -> bool {
+        ["FILE-001", "FILE-002", "DATA-004", "DATA-005"].contains(&self.0.rule.id)
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Details { rule, offset, field, found, expected } = &*self.0;
+        write!(
+            f,
+            "{rule} at {field} (byte {offset:#x}): {}: found {found}, expected {expected}",
+            rule.title
+        )
+    }
+}
+
+impl fmt::Debug for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Violation {}
