@@ -1,0 +1,179 @@
+//! Compiles the container and type code of ggml from the source that `pin/Cargo.toml` names.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::{env, fs};
+
+/// Compile from this llama.cpp or ggml checkout instead of the pinned package.
+const OVERRIDE: &str = "GGUF_ASSAY_GGML_SOURCE";
+
+/// The package that carries the source.
+const PACKAGE: &str = "llama-cpp-sys-4";
+
+const PIN: &str = "pin/Cargo.toml";
+
+fn main() -> ExitCode {
+    println!("cargo::rerun-if-env-changed={OVERRIDE}");
+    println!("cargo::rerun-if-changed={PIN}");
+    println!("cargo::rerun-if-changed=pin/Cargo.lock");
+    println!("cargo::rerun-if-changed=src/shim.c");
+    match build() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            for line in message.lines() {
+                println!("cargo::error={line}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn build() -> Result<(), String> {
+    let Source { ggml, label } = match env::var_os(OVERRIDE) {
+        Some(dir) if !dir.is_empty() => checkout(Path::new(&dir))?,
+        _ => pinned()?,
+    };
+    let version = version(&ggml.join("CMakeLists.txt"))?;
+    println!("cargo::rustc-env=GGUF_ASSAY_GGML_VERSION={version}");
+    println!("cargo::rustc-env=GGUF_ASSAY_GGML_LABEL={label}");
+
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set: run this by cargo")?);
+    // cmake would make this file out of `ggml-version.h.in`.
+    let header = format!(
+        "#pragma once\n#define GGML_VERSION \"{version}\"\n#define GGML_COMMIT \"{label}\"\n"
+    );
+    fs::write(out.join("ggml-version.h"), header)
+        .map_err(|e| format!("cannot write ggml-version.h into {}: {e}", out.display()))?;
+    compile(&ggml, &out).map_err(|e| {
+        format!(
+            "{label} did not compile: {e}\n\
+             It takes a C11 and a C++17 compiler and nothing else: install gcc and g++ (Debian, \
+             Ubuntu: apt install g++) or clang, or name yours in the variables CC and CXX."
+        )
+    })
+}
+
+struct Source {
+    /// The folder with `include/` and `src/`.
+    ggml: PathBuf,
+    /// What reports call it.
+    label: String,
+}
+
+fn checkout(dir: &Path) -> Result<Source, String> {
+    let ggml = [dir.join("ggml"), dir.to_owned(), dir.join("llama.cpp/ggml")]
+        .into_iter()
+        .find(|ggml| ggml.join("src/gguf.cpp").is_file())
+        .ok_or_else(|| {
+            format!(
+                "{OVERRIDE} is {}, and neither ggml/src/gguf.cpp nor src/gguf.cpp is in there.\n\
+                 Set it to the absolute path of a llama.cpp or ggml checkout, or unset it.",
+                dir.display()
+            )
+        })?;
+    println!("cargo::rerun-if-changed={}", ggml.join("src").display());
+    println!("cargo::rerun-if-changed={}", ggml.join("include").display());
+    println!("cargo::rerun-if-changed={}", ggml.join("CMakeLists.txt").display());
+
+    // The path itself stays out of the label, which ends up in reports.
+    let commit = Command::new("git")
+        .arg("-C")
+        .arg(&ggml)
+        .args(["rev-parse", "--short=12", "HEAD"])
+        .output()
+        .ok()
+        .filter(|run| run.status.success())
+        .and_then(|run| String::from_utf8(run.stdout).ok());
+    let label = match commit {
+        Some(commit) => format!("local checkout {}", commit.trim()),
+        None => "local checkout".to_owned(),
+    };
+    Ok(Source { ggml, label })
+}
+
+fn pinned() -> Result<Source, String> {
+    // Offline first: with the package at hand, no build waits for the network.
+    let metadata = metadata(&["--offline"]).or_else(|_| metadata(&[])).map_err(|e| {
+        format!(
+            "cannot get {PACKAGE}, the package that carries ggml's source: {e}\n\
+             With a network, run: cargo fetch --manifest-path harness/oracle/{PIN}\n\
+             Without one, set {OVERRIDE} to the absolute path of a llama.cpp or ggml checkout."
+        )
+    })?;
+    let found = metadata["packages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|package| package["name"] == PACKAGE)
+        .and_then(|package| {
+            Some((package["manifest_path"].as_str()?, package["version"].as_str()?))
+        });
+    let Some((manifest, version)) = found else {
+        return Err(format!(
+            "{PIN} no longer names {PACKAGE}; build.rs has to name the same package"
+        ));
+    };
+    let ggml = Path::new(manifest).with_file_name("llama.cpp").join("ggml");
+    if !ggml.join("src/gguf.cpp").is_file() {
+        return Err(format!(
+            "there is no src/gguf.cpp in {}: cargo's copy of {PACKAGE} is damaged, or this version \
+             keeps ggml elsewhere.\nDelete that copy and build again.",
+            ggml.display()
+        ));
+    }
+    Ok(Source { ggml, label: format!("{PACKAGE} {version}") })
+}
+
+fn metadata(extra: &[&str]) -> Result<serde_json::Value, String> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let run = Command::new(cargo)
+        .args(["metadata", "--locked", "--format-version", "1", "--manifest-path", PIN])
+        .args(extra)
+        .output()
+        .map_err(|e| format!("cannot start cargo: {e}"))?;
+    if !run.status.success() {
+        return Err(String::from_utf8_lossy(&run.stderr).trim().to_owned());
+    }
+    serde_json::from_slice(&run.stdout).map_err(|e| format!("cannot read cargo's answer: {e}"))
+}
+
+fn version(cmake: &Path) -> Result<String, String> {
+    let text = fs::read_to_string(cmake)
+        .map_err(|e| format!("cannot read ggml's version from {}: {e}", cmake.display()))?;
+    let part = |name: &str| {
+        let start = format!("set({name} ");
+        text.lines()
+            .find_map(|line| line.trim().strip_prefix(&start)?.strip_suffix(')'))
+            .filter(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+            .ok_or_else(|| format!("{} sets no number {name}", cmake.display()))
+    };
+    let major = part("GGML_VERSION_MAJOR")?;
+    let minor = part("GGML_VERSION_MINOR")?;
+    let patch = part("GGML_VERSION_PATCH")?;
+    Ok(format!("{major}.{minor}.{patch}"))
+}
+
+fn compile(ggml: &Path, out: &Path) -> Result<(), cc::Error> {
+    let src = ggml.join("src");
+    let mut common = cc::Build::new();
+    common
+        .include(out)
+        .include(ggml.join("include"))
+        .include(&src)
+        .opt_level(3)
+        .warnings(false)
+        .flag_if_supported("-w")
+        .flag_if_supported("-ffp-contract=off")
+        // Failed asserts quote `__FILE__`: the same words on every machine.
+        .flag_if_supported(format!("-fmacro-prefix-map={}=ggml", ggml.display()));
+
+    let mut c = common.clone();
+    c.std("gnu11").files([src.join("ggml.c"), src.join("ggml-quants.c")]).file("src/shim.c");
+    let mut cpp = common;
+    cpp.cpp(true).std("gnu++17").files([src.join("gguf.cpp"), src.join("ggml-threading.cpp")]);
+
+    // One archive, since the C and the C++ part need each other.
+    let mut objects = c.try_compile_intermediates()?;
+    objects.extend(cpp.try_compile_intermediates()?);
+    cc::Build::new().cpp(true).objects(objects).try_compile("gguf_assay_ggml")
+}

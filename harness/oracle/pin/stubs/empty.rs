@@ -1,0 +1,1 @@
+//! Empty: stands in for a package that is resolved and never built.
