@@ -1,1 +1,36 @@
-//! Being written.
+//! The conformance cases of gguf-assay: the case format, its loader and linter, and the corpus.
+//!
+//! A case describes a valid GGUF file, spoils at most one thing, and says what each
+//! [`Profile`](gguf_assay_format::Profile) expects of a reader. `corpus/README.md` documents the
+//! format for people who write cases. This crate is data and the code that builds files from it;
+//! to run a reader over the cases, use the crate `gguf-assay`.
+//!
+//! ```
+//! use gguf_assay_cases::{Corpus, Verdict};
+//! use gguf_assay_format::Profile;
+//!
+//! let corpus = Corpus::embedded();
+//! let case = corpus.get("read/metadata/duplicate-key").unwrap();
+//! assert_eq!(*case.verdict(Profile::Ggml), Verdict::Reject);
+//! let bytes = case.build()?.to_bytes();
+//! assert_eq!(&bytes[..4], b"GGUF");
+//! # Ok::<(), gguf_assay_cases::CaseError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod case;
+mod corpus;
+mod expected;
+mod fault;
+mod file;
+pub mod files;
+mod lint;
+mod syntax;
+
+pub use case::{Case, CaseError, Flag, Verdict};
+pub use corpus::{Corpus, MAX_COMMITTED};
+pub use expected::{FileValue, TensorValue, sha256};
+pub use fault::Fault;
+pub use file::BuiltFile;
+pub use lint::lint;

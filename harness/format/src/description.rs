@@ -57,6 +57,36 @@ pub struct OwnedArray {
     pub element_type: ValueType,
     /// The elements.
     pub elements: Vec<OwnedValue>,
+    /// How many times the elements are laid down, one run after the other. Usually 1; large arrays
+    /// of one value take no memory this way.
+    pub times: u64,
+}
+
+impl OwnedArray {
+    /// An array of these elements, each laid down once.
+    pub fn new(element_type: ValueType, elements: Vec<OwnedValue>) -> OwnedArray {
+        OwnedArray { element_type, elements, times: 1 }
+    }
+
+    /// An array of one value, so many times.
+    pub fn fill(value: OwnedValue, count: u64) -> OwnedArray {
+        OwnedArray { element_type: value.value_type(), elements: vec![value], times: count }
+    }
+
+    /// The number of elements that the file states: those laid down.
+    pub fn len(&self) -> u64 {
+        u64::try_from(self.elements.len()).unwrap_or(u64::MAX).saturating_mul(self.times)
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements as they are laid down.
+    pub fn iter(&self) -> impl Iterator<Item = &OwnedValue> {
+        (0..self.times).flat_map(|_| &self.elements)
+    }
 }
 
 impl OwnedValue {
@@ -114,10 +144,7 @@ impl From<Value<'_>> for OwnedValue {
 
 impl From<Array<'_>> for OwnedArray {
     fn from(array: Array<'_>) -> OwnedArray {
-        OwnedArray {
-            element_type: array.element_type(),
-            elements: array.iter().map(OwnedValue::from).collect(),
-        }
+        OwnedArray::new(array.element_type(), array.iter().map(OwnedValue::from).collect())
     }
 }
 

@@ -71,7 +71,7 @@ pub use profile::Profile;
 pub use reader::{
     Diagnosis, Dims, Entry, Gguf, Tensor, diagnose, diagnose_within, read, read_within,
 };
-pub use rule::{Requirement, Rule};
+pub use rule::{RULES, Requirement, Rule};
 pub use tensor_type::{Status, TENSOR_TYPES, TensorType};
 pub use text::{Text, escape};
 pub use value::{Array, Elements, Value, ValueType};

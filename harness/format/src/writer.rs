@@ -14,6 +14,8 @@ pub struct Layout {
     pub fields: Vec<Field>,
     /// Where the data section starts.
     pub data_offset: u64,
+    /// The offset that each tensor was given, within the data section.
+    pub tensor_offsets: Vec<u64>,
 }
 
 /// A stretch of a file.
@@ -35,7 +37,7 @@ pub struct Field {
 }
 
 /// Arrays of numbers with more elements than this have no field per element, only one for all.
-const MOST_ELEMENT_FIELDS: usize = 256;
+const MOST_ELEMENT_FIELDS: u64 = 256;
 
 impl Layout {
     /// The stretches of the file, in order.
@@ -260,16 +262,18 @@ impl Writer {
 
     fn array(&mut self, path: &str, array: &OwnedArray) {
         self.u32(&format!("{path}.type"), array.element_type.id());
-        self.len_count(&format!("{path}.count"), array.elements.len());
-        if array.elements.len() > MOST_ELEMENT_FIELDS && array.element_type.size().is_some() {
+        self.count(&format!("{path}.count"), array.len());
+        let size = array.element_type.size();
+        if let (Some(size), true) = (size, array.len() > MOST_ELEMENT_FIELDS) {
             let start = self.position;
-            for element in &array.elements {
-                self.scalar(element);
+            match array.elements.as_slice() {
+                [zero] if is_zero(zero) => self.zeros(array.len().saturating_mul(size)),
+                _ => array.iter().for_each(|element| self.scalar(element)),
             }
             self.field(format!("{path}.elements"), start);
             return;
         }
-        for (index, element) in array.elements.iter().enumerate() {
+        for (index, element) in array.iter().enumerate() {
             self.value(&format!("{path}[{index}]"), element);
         }
     }
@@ -304,6 +308,7 @@ impl Writer {
         self.zeros(pad(start, alignment).unwrap_or(start).saturating_sub(start));
         self.field("padding", start);
         self.data(description, &offsets, alignment);
+        self.layout.tensor_offsets = offsets;
     }
 
     /// Lays the data down in the order of the offsets. Data that would lie before what is already
@@ -339,5 +344,17 @@ impl Writer {
             self.field(format!("tensors[{index}].padding"), start);
         }
         self.field("data", data_offset);
+    }
+}
+
+/// Whether a scalar's bytes are all zero.
+fn is_zero(value: &OwnedValue) -> bool {
+    match value {
+        OwnedValue::F32(v) => v.to_bits() == 0,
+        OwnedValue::F64(v) => v.to_bits() == 0,
+        OwnedValue::Bool(v) => !v,
+        OwnedValue::U8(0) | OwnedValue::I8(0) | OwnedValue::U16(0) | OwnedValue::I16(0) => true,
+        OwnedValue::U32(0) | OwnedValue::I32(0) | OwnedValue::U64(0) | OwnedValue::I64(0) => true,
+        _ => false,
     }
 }

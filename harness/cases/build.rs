@@ -1,0 +1,38 @@
+//! Embeds the corpus: lists the TOML files below `corpus/` so that a new file needs no new code.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("corpus");
+    let mut files = Vec::new();
+    collect(&root, &mut files);
+    files.sort();
+    let mut source = String::from("&[\n");
+    for file in &files {
+        println!("cargo:rerun-if-changed={}", file.display());
+        let name = file.strip_prefix(&root).expect("found below it").to_str().expect("UTF-8 names");
+        let name = name.replace('\\', "/");
+        source += &format!("    ({name:?}, include_str!({:?})),\n", file.display().to_string());
+    }
+    source += "]\n";
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it")).join("embedded.rs");
+    fs::write(out, source).expect("OUT_DIR is writable");
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    println!("cargo:rerun-if-changed={}", folder.display());
+    for entry in fs::read_dir(folder).expect("the corpus is there").flatten() {
+        let path = entry.path();
+        // The built files lie in folders without TOML; there is no need to look into each.
+        if path.is_dir() && folder.ends_with("corpus") {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "toml")
+            && (path.parent() != Some(folder)
+                || !folder.ends_with("corpus")
+                || path.ends_with("withdrawn.toml"))
+        {
+            files.push(path);
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Cases: parsing, building, expectations.
+
+use std::fmt;
+
+use gguf_assay_format::{ByteOrder, Data, Description, Profile, Rule, TensorDescription, lay_out};
+use serde::Deserialize;
+use toml::Table;
+
+use crate::expected::FileValue;
+use crate::fault::{Fault, encode};
+use crate::file::BuiltFile;
+use crate::syntax::{self, CaseData, CaseTensor};
+
+/// What a profile expects of a reader.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "RawVerdict")]
+pub enum Verdict {
+    /// The file is read, with the expected value.
+    Accept,
+    /// The file is refused, clearly.
+    Reject,
+    /// Both are right, for this reason. A crash, a hang or a wrong value is not.
+    Either(String),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RawVerdict {
+    Word(Word),
+    Either { either: String },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    Accept,
+    Reject,
+}
+
+impl From<RawVerdict> for Verdict {
+    fn from(raw: RawVerdict) -> Verdict {
+        match raw {
+            RawVerdict::Word(Word::Accept) => Verdict::Accept,
+            RawVerdict::Word(Word::Reject) => Verdict::Reject,
+            RawVerdict::Either { either } => Verdict::Either(either),
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Accept => f.write_str("accept"),
+            Verdict::Reject => f.write_str("reject"),
+            Verdict::Either(reason) => write!(f, "either ({reason})"),
+        }
+    }
+}
+
+/// What is special about a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Flag {
+    /// The file is large: it is built and run only when asked for.
+    Large,
+}
+
+/// What is wrong with a case, or with a file of cases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseError {
+    /// The case's id, or the file's name.
+    pub place: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl fmt::Display for CaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+
+impl std::error::Error for CaseError {}
+
+/// The text of a case, as TOML has it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawCase {
+    pub(crate) id: String,
+    pub(crate) rule: String,
+    pub(crate) summary: String,
+    pub(crate) source: String,
+    #[serde(default)]
+    pub(crate) flags: Vec<Flag>,
+    #[serde(flatten)]
+    pub(crate) description: RawDescription,
+    pub(crate) fault: Option<Table>,
+    pub(crate) verdict: RawVerdicts,
+    pub(crate) expect: Option<RawExpect>,
+    pub(crate) value: Option<RawAny>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawVerdicts {
+    spec: Verdict,
+    ggml: Verdict,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct RawDescription {
+    version: Option<u32>,
+    byte_order: Option<RawOrder>,
+    #[serde(default)]
+    metadata: Vec<Table>,
+    #[serde(default)]
+    tensors: Vec<Table>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawOrder {
+    Little,
+    Big,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawExpect {
+    metadata: Option<Vec<Table>>,
+    tensors: Option<Vec<Table>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawAny {
+    any: String,
+}
+
+/// A case: a description, at most one fault, and what is expected of a reader.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// `read/<area>/<slug>`.
+    pub id: String,
+    /// The rule that it probes.
+    pub rule: &'static Rule,
+    /// What is special about the file.
+    pub summary: String,
+    /// Where anyone can look it up.
+    pub source: String,
+    /// What is special about the case.
+    pub flags: Vec<Flag>,
+    /// Why accepted values are not compared, if they are not.
+    pub any_value: Option<String>,
+    /// The fault, if there is one.
+    pub fault: Option<Fault>,
+    verdicts: RawVerdicts,
+    description: RawDescription,
+    expect: Option<RawExpect>,
+}
+
+impl Case {
+    pub(crate) fn parse(raw: RawCase) -> Result<Case, CaseError> {
+        let error = |message: String| CaseError { place: raw.id.clone(), message };
+        let rule = Rule::find(&raw.rule)
+            .ok_or_else(|| error(format!("there is no rule `{}`", raw.rule)))?;
+        let fault = raw.fault.as_ref().map(Fault::parse).transpose();
+        Ok(Case {
+            fault: fault.map_err(|e| error(format!("fault: {e}")))?,
+            rule,
+            id: raw.id,
+            summary: raw.summary,
+            source: raw.source,
+            flags: raw.flags,
+            any_value: raw.value.map(|value| value.any),
+            verdicts: raw.verdict,
+            description: raw.description,
+            expect: raw.expect,
+        })
+    }
+
+    /// The case of a sweep that cuts the file here.
+    pub(crate) fn cut(
+        sweep: &crate::corpus::RawSweep,
+        id: String,
+        rule: &'static Rule,
+        at: &str,
+        plus: i64,
+        accepted: bool,
+    ) -> Case {
+        let verdict = if accepted { Verdict::Accept } else { Verdict::Reject };
+        let place = if plus == 0 { "before".into() } else { format!("{plus} byte into") };
+        Case {
+            summary: format!("{}, cut {place} {at}", sweep.summary),
+            source: sweep.source.clone(),
+            flags: Vec::new(),
+            any_value: None,
+            fault: Some(Fault::Cut { at: at.into(), plus }),
+            verdicts: RawVerdicts { spec: verdict.clone(), ggml: verdict },
+            description: sweep.description.clone(),
+            expect: None,
+            id,
+            rule,
+        }
+    }
+
+    /// What `profile` expects.
+    pub fn verdict(&self, profile: Profile) -> &Verdict {
+        match profile {
+            Profile::Spec => &self.verdicts.spec,
+            Profile::Ggml => &self.verdicts.ggml,
+        }
+    }
+
+    /// The part of the id between the operation and the last name, such as `metadata`.
+    pub fn area(&self) -> &str {
+        self.id.split('/').nth(1).unwrap_or_default()
+    }
+
+    /// Whether the case is only built and run when asked for.
+    pub fn is_large(&self) -> bool {
+        self.flags.contains(&Flag::Large)
+    }
+
+    fn error(&self, message: impl Into<String>) -> CaseError {
+        CaseError { place: self.id.clone(), message: message.into() }
+    }
+
+    /// The description without the fault.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text of the case.
+    pub fn description(&self) -> Result<Description, CaseError> {
+        self.description.parse(None).map_err(|message| self.error(message))
+    }
+
+    /// The file of the description without the fault.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text of the case.
+    pub fn build_without_fault(&self) -> Result<BuiltFile, CaseError> {
+        Ok(lay_out(&self.description()?).into())
+    }
+
+    /// The case's file.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text of the case, such as a fault at a field that is not there.
+    pub fn build(&self) -> Result<BuiltFile, CaseError> {
+        let described = self.fault.as_ref().filter(|fault| fault.is_described());
+        let description = self.description.parse(described).map_err(|m| self.error(m))?;
+        let layout = lay_out(&description);
+        let range = |path: &str| {
+            let field = layout.field(path).map(|field| field.range.clone());
+            field.ok_or_else(|| self.error(format!("the file has no field `{path}`")))
+        };
+        let mut file = BuiltFile::from(layout.clone());
+        let len = file.len();
+        match &self.fault {
+            Some(Fault::Overwrite { at, value }) => {
+                let range = range(at)?;
+                let bytes = encode(value, description.byte_order);
+                if bytes.len() as u64 != range.end - range.start {
+                    let width = range.end - range.start;
+                    return Err(
+                        self.error(format!("`{at}` has {width} bytes, not {}", bytes.len()))
+                    );
+                }
+                file.splice(range.start, range.end, &bytes);
+            }
+            Some(Fault::Replace { at, bytes }) => {
+                let range = range(at)?;
+                file.splice(range.start, range.end, bytes);
+            }
+            Some(Fault::Swap { a, b }) => {
+                let (a, b) = (range(a)?, range(b)?);
+                if a.end - a.start != b.end - b.start {
+                    return Err(self.error("the fields to swap differ in width"));
+                }
+                let (first, second) = (file.slice(a.start, a.end), file.slice(b.start, b.end));
+                file.splice(a.start, a.end, &second);
+                file.splice(b.start, b.end, &first);
+            }
+            Some(Fault::Cut { at, plus }) => {
+                let end = range(at)?.start.checked_add_signed(*plus).filter(|&end| end < len);
+                let end = end.ok_or_else(|| self.error("the cut is not within the file"))?;
+                file.splice(end, len, &[]);
+            }
+            Some(Fault::Insert { at, bytes }) => {
+                let start = range(at)?.start;
+                file.splice(start, start, bytes);
+            }
+            Some(Fault::Append { bytes }) => file.splice(len, len, bytes),
+            Some(Fault::Prepend { bytes }) => file.splice(0, 0, bytes),
+            _ => {}
+        }
+        Ok(file)
+    }
+
+    /// What a reader that accepts the file should have read; `None` if that is not compared.
+    ///
+    /// It follows from the description, by the arithmetic of the layout: no reader had a part in it.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text of the case.
+    pub fn expected(&self) -> Result<Option<FileValue>, CaseError> {
+        if self.any_value.is_some() {
+            return Ok(None);
+        }
+        let described = self.fault.as_ref().filter(|fault| fault.is_described());
+        let mut raw = self.description.clone();
+        if let Some(expect) = &self.expect {
+            raw.metadata = expect.metadata.clone().unwrap_or(raw.metadata);
+            raw.tensors = expect.tensors.clone().unwrap_or(raw.tensors);
+        }
+        let description = raw.parse(described).map_err(|message| self.error(message))?;
+        let layout = lay_out(&description);
+        Ok(Some(FileValue::of(&description, &layout.tensor_offsets)))
+    }
+}
+
+impl RawDescription {
+    pub(crate) fn parse(&self, fault: Option<&Fault>) -> syntax::Result<Description> {
+        let mut metadata = Vec::new();
+        for (index, table) in self.metadata.iter().enumerate() {
+            metadata.push(syntax::entry(table).map_err(|e| format!("metadata[{index}]: {e}"))?);
+        }
+        let mut tensors = Vec::new();
+        for (index, table) in self.tensors.iter().enumerate() {
+            tensors.push(syntax::tensor(table).map_err(|e| format!("tensors[{index}]: {e}"))?);
+        }
+        // Data belong to the shape that the case gives, whatever a fault says of the shape.
+        let shapes: Vec<Vec<u64>> = tensors.iter().map(|tensor| tensor.dims.clone()).collect();
+        fn at<T>(list: &mut [T], index: usize) -> syntax::Result<&mut T> {
+            list.get_mut(index).ok_or_else(|| format!("the fault's index {index} is out of range"))
+        }
+        let mut left_out = None;
+        match fault {
+            Some(Fault::Key { entry, to }) => at(&mut metadata, *entry)?.0 = to.clone(),
+            Some(Fault::Value { entry, to }) => at(&mut metadata, *entry)?.1 = to.clone(),
+            Some(Fault::Name { tensor, to }) => at(&mut tensors, *tensor)?.name = to.clone(),
+            Some(Fault::Dims { tensor, to }) => at(&mut tensors, *tensor)?.dims = to.clone(),
+            Some(Fault::Type { tensor, to }) => at(&mut tensors, *tensor)?.tensor_type = to,
+            Some(Fault::Offset { tensor, to }) => at(&mut tensors, *tensor)?.offset = Some(*to),
+            Some(Fault::RemoveEntry { entry }) => {
+                at(&mut metadata, *entry)?;
+                metadata.remove(*entry);
+            }
+            Some(Fault::RemoveTensor { tensor }) => {
+                at(&mut tensors, *tensor)?;
+                left_out = Some(*tensor);
+            }
+            _ => {}
+        }
+        let tensors = tensors
+            .iter()
+            .zip(&shapes)
+            .enumerate()
+            .filter(|(index, _)| Some(*index) != left_out)
+            .map(|(index, (tensor, shape))| describe(index, tensor, shape))
+            .collect::<syntax::Result<_>>()?;
+        Ok(Description {
+            version: self.version.unwrap_or(3),
+            byte_order: match self.byte_order {
+                Some(RawOrder::Big) => ByteOrder::Big,
+                _ => ByteOrder::Little,
+            },
+            metadata,
+            tensors,
+        })
+    }
+}
+
+/// A tensor with data for `shape`: given, zeros, or counting up from 16 times its place.
+fn describe(index: usize, tensor: &CaseTensor, shape: &[u64]) -> syntax::Result<TensorDescription> {
+    let elements = if shape.contains(&0) {
+        Some(0)
+    } else {
+        shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))
+    };
+    let len = elements.and_then(|n| tensor.tensor_type.byte_len(n));
+    let len = len.ok_or_else(|| format!("tensors[{index}]: no size follows from its shape"));
+    let data = match &tensor.data {
+        CaseData::Bytes(bytes) => Data::Bytes(bytes.clone()),
+        CaseData::Zeros => Data::Zeros(len?),
+        CaseData::Counting => {
+            let len = len?;
+            if len > 1 << 20 {
+                return Err(format!("tensors[{index}]: large data ought to be zeros"));
+            }
+            let first = 16 * (index as u64 + 1);
+            Data::Bytes((0..len).map(|place| (first + place) as u8).collect())
+        }
+    };
+    Ok(TensorDescription {
+        name: tensor.name.clone(),
+        dims: tensor.dims.clone(),
+        type_id: tensor.tensor_type.id,
+        offset: tensor.offset,
+        data,
+    })
+}

@@ -1,0 +1,195 @@
+//! The corpus: all cases, embedded or from a folder.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use gguf_assay_format::{Layout, Rule, lay_out, rule};
+use serde::Deserialize;
+
+use crate::case::{Case, CaseError, RawCase, RawDescription};
+
+/// Files of at most this many bytes are committed beside the TOML.
+pub const MAX_COMMITTED: u64 = 4096;
+
+static EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// A set of cases.
+#[derive(Clone, Debug, Default)]
+pub struct Corpus {
+    /// The cases, by file and in the order of each file.
+    pub cases: Vec<Case>,
+    /// Ids that were withdrawn, with the reason.
+    pub withdrawn: HashMap<String, String>,
+    /// The file that each case is from, for the linter.
+    pub(crate) files: HashMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    #[serde(default)]
+    case: Vec<RawCase>,
+    #[serde(default)]
+    sweep: Vec<RawSweep>,
+}
+
+/// A file to cut at every field.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawSweep {
+    pub(crate) id: String,
+    pub(crate) summary: String,
+    pub(crate) source: String,
+    #[serde(flatten)]
+    pub(crate) description: RawDescription,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWithdrawn {
+    #[serde(default)]
+    withdrawn: Vec<RawWithdrawnCase>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWithdrawnCase {
+    id: String,
+    reason: String,
+}
+
+impl Corpus {
+    /// The cases that this crate carries.
+    ///
+    /// # Panics
+    ///
+    /// Never in a released crate: its tests load it.
+    pub fn embedded() -> Corpus {
+        Corpus::parse(EMBEDDED.iter().copied()).expect("the embedded corpus loads")
+    }
+
+    /// The cases in the TOML files of a folder and its folders.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be read, or is wrong with a file or case.
+    pub fn from_dir(dir: &Path) -> Result<Corpus, CaseError> {
+        let mut files = Vec::new();
+        collect(dir, dir, &mut files)?;
+        files.sort();
+        Corpus::parse(files.iter().map(|(name, text)| (name.as_str(), text.as_str())))
+    }
+
+    /// The case with this id.
+    pub fn get(&self, id: &str) -> Option<&Case> {
+        self.cases.iter().find(|case| case.id == id)
+    }
+
+    /// Adds the cases of another corpus.
+    pub fn extend(&mut self, other: Corpus) {
+        self.cases.extend(other.cases);
+        self.withdrawn.extend(other.withdrawn);
+        self.files.extend(other.files);
+    }
+
+    fn parse<'a>(files: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Corpus, CaseError> {
+        let mut corpus = Corpus::default();
+        for (name, text) in files {
+            let error = |e: toml::de::Error| CaseError {
+                place: name.into(),
+                message: e.to_string().trim_end().to_owned(),
+            };
+            if name == "withdrawn.toml" {
+                let raw: RawWithdrawn = toml::from_str(text).map_err(error)?;
+                corpus.withdrawn.extend(raw.withdrawn.into_iter().map(|w| (w.id, w.reason)));
+                continue;
+            }
+            let raw: RawFile = toml::from_str(text).map_err(error)?;
+            for case in raw.case {
+                corpus.files.insert(case.id.clone(), name.into());
+                corpus.cases.push(Case::parse(case)?);
+            }
+            for sweep in raw.sweep {
+                let cuts = sweep.cases()?;
+                corpus.files.extend(cuts.iter().map(|case| (case.id.clone(), name.into())));
+                corpus.cases.extend(cuts);
+            }
+        }
+        Ok(corpus)
+    }
+}
+
+fn collect(root: &Path, dir: &Path, files: &mut Vec<(String, String)>) -> Result<(), CaseError> {
+    let error = |path: &Path, e: std::io::Error| CaseError {
+        place: path.display().to_string(),
+        message: e.to_string(),
+    };
+    for entry in std::fs::read_dir(dir).map_err(|e| error(dir, e))?.flatten() {
+        let path = entry.path();
+        let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        if path.is_dir() {
+            collect(root, &path, files)?;
+        } else if name.ends_with(".toml") && name != "real.toml" {
+            files.push((name, std::fs::read_to_string(&path).map_err(|e| error(&path, e))?));
+        }
+    }
+    Ok(())
+}
+
+impl RawSweep {
+    /// One case for each place to cut at: before every field and one byte behind that.
+    fn cases(&self) -> Result<Vec<Case>, CaseError> {
+        let error = |message| CaseError { place: self.id.clone(), message };
+        let layout = lay_out(&self.description.parse(None).map_err(error)?);
+        let mut cases: Vec<Case> = Vec::new();
+        let mut last = None;
+        for field in &layout.fields {
+            if ["data", "end"].contains(&field.path.as_str()) {
+                continue;
+            }
+            for plus in [0, 1] {
+                let end = field.range.start + plus;
+                if end > field.range.end || last.is_some_and(|last| end <= last) {
+                    continue;
+                }
+                if end >= layout.len() {
+                    continue;
+                }
+                last = Some(end);
+                let (rule, accepted) = outcome(&layout, end);
+                let suffix = if plus == 0 { "" } else { "-plus-1" };
+                let id = format!("{}-at-{}{suffix}", self.id, slug(&field.path));
+                cases.push(Case::cut(self, id, rule, &field.path, plus as i64, accepted));
+            }
+        }
+        Ok(cases)
+    }
+}
+
+/// The rule that a file cut at `end` breaks, and whether it is accepted all the same.
+fn outcome(layout: &Layout, end: u64) -> (&'static Rule, bool) {
+    let last_data = layout.fields.iter().filter(|field| field.path.ends_with("].data"));
+    let data_end = last_data.map(|field| field.range.end).max();
+    match data_end {
+        _ if end == 0 => (&rule::FILE_001, false),
+        Some(data_end) if end >= data_end => (&rule::DATA_008, true),
+        Some(_) if end >= layout.data_offset => (&rule::DATA_004, false),
+        Some(_) if layout.field("padding").is_some_and(|padding| end >= padding.range.start) => {
+            (&rule::DATA_005, false)
+        }
+        _ => (&rule::FILE_002, false),
+    }
+}
+
+/// A field's path as part of an id.
+fn slug(path: &str) -> String {
+    let mut slug = String::new();
+    for c in path.chars() {
+        match c {
+            ']' => {}
+            c if c.is_ascii_alphanumeric() => slug.push(c),
+            _ => slug.push('-'),
+        }
+    }
+    slug
+}

@@ -1,0 +1,139 @@
+//! The linter: what must hold of every case and of the corpus as a whole.
+
+use std::collections::HashSet;
+
+use gguf_assay_format::{ByteOrder, Description, Profile, RULES, Requirement, TensorType, read};
+
+use crate::{Case, CaseError, Corpus, Verdict};
+
+/// Everything that is wrong with the cases, as far as their text goes; the committed files are
+/// compared by [`files::compare`](crate::files::compare). `whole` adds what only holds of the whole
+/// corpus: that every rule is covered.
+pub fn lint(corpus: &Corpus, whole: bool) -> Vec<CaseError> {
+    let mut errors = Vec::new();
+    let mut seen = HashSet::new();
+    for case in &corpus.cases {
+        let mut say = |message: String| {
+            errors.push(CaseError { place: case.id.clone(), message });
+        };
+        if !seen.insert(&case.id) {
+            say("the id is used twice".into());
+        }
+        if corpus.withdrawn.contains_key(&case.id) {
+            say("the id was withdrawn and is not to be used again".into());
+        }
+        check_id(corpus, case, &mut say);
+        if case.summary.is_empty() || case.summary.ends_with('.') || case.summary.contains('\n') {
+            say("the summary is one line without a full stop".into());
+        }
+        if case.source.is_empty() {
+            say("no source: say where anyone can look it up".into());
+        }
+        for profile in Profile::ALL {
+            if matches!(case.verdict(profile), Verdict::Either(reason) if reason.is_empty()) {
+                say(format!("the either-verdict of {profile} has no reason"));
+            }
+        }
+        if !case.is_large() {
+            check_description(case, &mut say);
+        }
+    }
+    if whole {
+        check_coverage(corpus, &mut errors);
+    }
+    errors
+}
+
+fn check_id(corpus: &Corpus, case: &Case, say: &mut impl FnMut(String)) {
+    let parts: Vec<&str> = case.id.split('/').collect();
+    let well_formed = parts.len() == 3
+        && parts.iter().all(|part| {
+            !part.is_empty()
+                && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        });
+    if !well_formed {
+        say("an id is operation/area/slug of a-z, 0-9 and hyphens".into());
+    } else if let Some(file) = corpus.files.get(&case.id)
+        && *file != format!("{}/{}.toml", parts[0], parts[1])
+    {
+        say(format!("the case stands in {file}, which is for another area"));
+    }
+}
+
+/// The description without the fault is valid, and the fault really changes something.
+fn check_description(case: &Case, say: &mut impl FnMut(String)) {
+    let description = match case.description() {
+        Ok(description) => description,
+        Err(error) => return say(error.message),
+    };
+    let built = match (case.build(), case.build_without_fault(), case.expected()) {
+        (Ok(built), Ok(without), Ok(_)) => {
+            if case.fault.is_some() && built == without {
+                say("the fault changes nothing".into());
+            }
+            without
+        }
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return say(error.message),
+    };
+    // What one profile refuses for what it is, not for a fault.
+    let foreign = description.version == 1 || description.byte_order == ByteOrder::Big;
+    let bytes = built.to_bytes();
+    for profile in Profile::ALL {
+        match read(&bytes, profile) {
+            Err(_) if foreign && profile == Profile::Ggml => {}
+            Err(violation) => say(format!("without its fault, {profile} refuses it: {violation}")),
+            Ok(_) => {}
+        }
+        if case.fault.is_none()
+            && *case.verdict(profile) != Verdict::Accept
+            && !(foreign || is_beyond_the_text(&description))
+        {
+            say(format!("there is no fault, but {profile} does not have to accept it"));
+        }
+    }
+}
+
+/// Whether the text neither allows nor forbids what is described: an old version, a type that is
+/// newer than the text.
+fn is_beyond_the_text(description: &Description) -> bool {
+    description.version != 3 || description.tensors.iter().any(|tensor| tensor.type_id > 39)
+}
+
+fn check_coverage(corpus: &Corpus, errors: &mut Vec<CaseError>) {
+    for rule in RULES {
+        let cases = || corpus.cases.iter().filter(|case| case.rule == *rule);
+        let some = |wanted: fn(&Verdict) -> bool| {
+            cases().any(|case| Profile::ALL.into_iter().any(|p| wanted(case.verdict(p))))
+        };
+        let mut say = |message: &str| {
+            errors.push(CaseError { place: rule.id.into(), message: message.into() });
+        };
+        if !some(|verdict| *verdict == Verdict::Accept) {
+            say("no case of this rule is accepted");
+        }
+        let binds = [rule.spec, rule.ggml].iter().any(|r| matches!(r, Requirement::Must(_)));
+        if binds && !some(|verdict| *verdict == Verdict::Reject) {
+            say("no case of this rule is rejected");
+        }
+    }
+    for tensor_type in gguf_assay_format::TENSOR_TYPES {
+        if !corpus.cases.iter().any(|case| uses_type(case, tensor_type)) {
+            errors.push(CaseError {
+                place: tensor_type.name.into(),
+                message: "no case has a tensor of this type".into(),
+            });
+        }
+    }
+}
+
+fn uses_type(case: &Case, tensor_type: &TensorType) -> bool {
+    let Ok(file) = case.build() else { return false };
+    if case.is_large() {
+        return false;
+    }
+    let bytes = file.to_bytes();
+    let diagnosis = gguf_assay_format::diagnose(&bytes);
+    diagnosis
+        .gguf
+        .is_some_and(|gguf| gguf.tensors.iter().any(|tensor| tensor.type_id == tensor_type.id))
+}

@@ -1,0 +1,30 @@
+//! The corpus is sound: every case is well formed, every rule is covered, and the committed files
+//! are what the TOML builds.
+
+use std::path::Path;
+
+use gguf_assay_cases::{CaseError, Corpus, files, lint};
+
+fn fail_on(errors: &[CaseError]) {
+    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert!(errors.is_empty(), "{} problems\n{}", errors.len(), lines.join("\n"));
+}
+
+#[test]
+fn the_corpus_is_clean() {
+    fail_on(&lint(&Corpus::embedded(), true));
+}
+
+#[test]
+fn committed_files_are_what_the_cases_build() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    fail_on(&files::compare(&Corpus::embedded(), &dir));
+}
+
+#[test]
+fn the_embedded_corpus_is_that_of_the_folder() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let folder = Corpus::from_dir(&dir).unwrap();
+    let ids = |corpus: &Corpus| corpus.cases.iter().map(|c| c.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&Corpus::embedded()), ids(&folder));
+}
