@@ -17,13 +17,14 @@ pub(crate) fn known_keys(table: &Table, known: &[&str]) -> Result<()> {
     }
 }
 
-/// `"text"`, `{ hex = "fffe" }` or `{ repeat = "a", count = 3 }`.
+/// `"text"`, `{ hex = "fffe" }` (once, or `count` times) or `{ repeat = "a", count = 3 }`.
 pub(crate) fn byte_string(value: &Value) -> Result<Vec<u8>> {
     match value {
         Value::String(text) => Ok(text.as_bytes().to_vec()),
         Value::Table(table) if table.contains_key("hex") => {
-            known_keys(table, &["hex"])?;
-            hex(text(&table["hex"])?)
+            known_keys(table, &["hex", "count"])?;
+            let count = table.get("count").map(unsigned::<usize>).transpose()?.unwrap_or(1);
+            Ok(hex(text(&table["hex"])?)?.repeat(count))
         }
         Value::Table(table) if table.contains_key("repeat") => {
             known_keys(table, &["repeat", "count"])?;
@@ -156,12 +157,20 @@ fn array(table: &Table) -> Result<OwnedArray> {
         _ => return Err("elements are [ … ] or { fill = …, count = … }".into()),
     };
     if let Some(levels) = table.get("nest") {
-        for _ in 0..unsigned::<u32>(levels)? {
+        let levels = unsigned::<u32>(levels)?;
+        if levels > MOST_LEVELS {
+            let hint = "insert the bytes of the outer arrays by a fault instead";
+            return Err(format!("a `nest` of more than {MOST_LEVELS}: {hint}"));
+        }
+        for _ in 0..levels {
             array = OwnedArray::new(ValueType::Array, vec![OwnedValue::Array(array)]);
         }
     }
     Ok(array)
 }
+
+/// How deep a described array may be: writing and dropping a description recurse.
+const MOST_LEVELS: u32 = 100;
 
 /// A metadata entry: `{ key = …, TYPE = VALUE }`.
 pub(crate) fn entry(table: &Table) -> Result<(Vec<u8>, OwnedValue)> {

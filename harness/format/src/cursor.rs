@@ -88,6 +88,13 @@ impl<'a> Cursor<'a> {
         Some(head)
     }
 
+    /// What lies between this position and a later one.
+    #[inline]
+    pub(crate) fn bytes_up_to(&self, later: &Cursor<'a>) -> &'a [u8] {
+        let len = self.remaining().saturating_sub(later.remaining());
+        self.rest.get(..len).unwrap_or_default()
+    }
+
     #[inline]
     pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(|bytes| self.order.u32(bytes))

@@ -121,7 +121,9 @@ pub struct Diagnosis<'a> {
     pub gguf: Option<Gguf<'a>>,
     /// Whether the walk came to the end of the tensor table.
     pub complete: bool,
-    /// What is wrong, in the order of the file; at most [`Limits::violations`] of them.
+    /// What is wrong, in the order in which a reader comes upon it: field by field, then what can
+    /// only be told behind all metadata, then behind the tensor table. At most
+    /// [`Limits::violations`] of them.
     pub violations: Vec<Violation>,
     /// How many more violations there are.
     pub omitted: u64,
@@ -142,7 +144,7 @@ impl Diagnosis<'_> {
 ///
 /// # Errors
 ///
-/// The first [`Violation`] that binds `profile`, in the order of the file.
+/// The first [`Violation`] that binds `profile`, in the order of [`Diagnosis::violations`].
 pub fn read(bytes: &[u8], profile: Profile) -> Result<Gguf<'_>, Violation> {
     read_within(bytes, profile, &Limits::default())
 }
@@ -151,7 +153,7 @@ pub fn read(bytes: &[u8], profile: Profile) -> Result<Gguf<'_>, Violation> {
 ///
 /// # Errors
 ///
-/// The first [`Violation`] that binds `profile`, in the order of the file.
+/// The first [`Violation`] that binds `profile`, in the order of [`Diagnosis::violations`].
 pub fn read_within<'a>(
     bytes: &'a [u8],
     profile: Profile,

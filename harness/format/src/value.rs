@@ -229,8 +229,8 @@ impl<'a> Value<'a> {
             ValueType::Array => {
                 let element_type = ValueType::by_id(cursor.u32()?)?;
                 let len = cursor.count()?;
-                let mut elements = Elements { element_type, left: len, cursor: *cursor };
-                let start = cursor.rest();
+                let start = *cursor;
+                let mut elements = Elements { element_type, left: len, cursor: start };
                 // Skipping costs what the validation cost; a nested array is walked once more.
                 match element_type.size() {
                     Some(size) => {
@@ -241,8 +241,7 @@ impl<'a> Value<'a> {
                         *cursor = elements.cursor;
                     }
                 }
-                let used = start.len().checked_sub(cursor.remaining())?;
-                let bytes = start.get(..used)?;
+                let bytes = start.bytes_up_to(cursor);
                 Some(Value::Array(Array::new(element_type, len, bytes, cursor.order, cursor.width)))
             }
             scalar => Value::read_scalar(scalar, cursor),

@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
             expected = padded.and_then(|padded| sum.checked_add(padded));
             drift = padded.and_then(|padded| tensor.offset.checked_add(padded));
             if expected.is_none() {
-                self.report(&rule::DATA_006, at, || {
+                self.report(&rule::DATA_006, self.dims_position(tensor), || {
                     let found = format!("{byte_len} bytes after {sum}");
                     (field("dims"), found, "a sum below 2^64".into())
                 })?;
@@ -113,6 +113,14 @@ impl<'a> Walk<'a> {
             self.tail(tensors, table_end, data_offset, alignment)?;
         }
         Ok(())
+    }
+
+    /// Where a tensor's dimensions stand in its record: behind name and number of dimensions.
+    fn dims_position(&self, tensor: &Tensor<'_>) -> usize {
+        narrow(tensor.record_offset)
+            .saturating_add(self.cursor.width.bytes())
+            .saturating_add(tensor.name.0.len())
+            .saturating_add(4)
     }
 
     /// Notes on the bytes between and behind tensors.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Report, Stop, Walk, count, indices, narrow, value_field, wide};
+use crate::cursor::Cursor;
 use crate::path::ValuePath;
 use crate::reader::Entry;
 use crate::rule::{self, Rule};
@@ -29,7 +30,7 @@ impl<'a> Walk<'a> {
     }
 
     fn entry(&mut self, index: usize, keys: &mut HashSet<&'a [u8]>) -> Result<Entry<'a>, Stop> {
-        let offset = wide(self.cursor.position());
+        let start = self.cursor.position();
         let field = |part: &str| format!("metadata[{index}].{part}");
         let (key, at) = self.string(|| field("key"), None)?;
         let shown = || format!("\"{}\"", escape(key, 64));
@@ -45,7 +46,7 @@ impl<'a> Walk<'a> {
             })?;
         }
         if key.len() > 65_535 {
-            self.report(&rule::META_002, at, || {
+            self.report(&rule::META_002, start, || {
                 let found = count(wide(key.len()), "byte");
                 (field("key.length"), found, "at most 65535 bytes".into())
             })?;
@@ -68,7 +69,7 @@ impl<'a> Walk<'a> {
         };
         let value_offset = wide(self.cursor.position());
         let value = self.value(value_type, ValuePath::Entry(index), 0)?;
-        Ok(Entry { key: Text(key), value, offset, value_offset })
+        Ok(Entry { key: Text(key), value, offset: wide(start), value_offset })
     }
 
     fn value(
@@ -107,6 +108,7 @@ impl<'a> Walk<'a> {
         path: impl Fn() -> String,
         utf8: Option<&'static Rule>,
     ) -> Result<(&'a [u8], usize), Stop> {
+        let start = self.cursor.position();
         let Some(len) = self.cursor.count() else {
             let width = wide(self.cursor.width.bytes());
             return Err(self.truncated(format!("{}.length", path()), "a length", Some(width)));
@@ -116,7 +118,7 @@ impl<'a> Walk<'a> {
             return Err(self.truncated(path(), "a string", Some(len)));
         };
         if len > GGML_MAX {
-            self.report(&rule::META_005, at, || {
+            self.report(&rule::META_005, start, || {
                 (format!("{}.length", path()), count(len, "byte"), "at most 2^30 bytes".into())
             })?;
         }
@@ -188,8 +190,7 @@ impl<'a> Walk<'a> {
                 self.cursor.bytes(needed.unwrap_or(0));
             }
         }
-        let used = start.remaining().saturating_sub(self.cursor.remaining());
-        let bytes = start.rest().get(..used).unwrap_or_default();
+        let bytes = start.bytes_up_to(&self.cursor);
         Ok(Array::new(element_type, len, bytes, self.cursor.order, self.cursor.width))
     }
 
@@ -207,34 +208,11 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// The strings of an array. A vocabulary has hundreds of thousands, so the usual case is one
-    /// walk over the lengths and one check of all bytes at once.
+    /// The strings of an array. A vocabulary has hundreds of thousands, so they are first taken all
+    /// at once, and one by one only where that finds a fault.
     fn strings(&mut self, len: u64, path: &ValuePath<'_>) -> Result<(), Stop> {
-        let start = self.cursor;
-        let mut walk = start;
-        let mut lengths = 0u64;
-        let mut longest = 0u64;
-        let mut whole = true;
-        for _ in 0..len {
-            let Some(length) = walk.count() else {
-                whole = false;
-                break;
-            };
-            if walk.bytes(length).is_none() {
-                whole = false;
-                break;
-            }
-            lengths |= length;
-            longest = longest.max(length);
-        }
-        let used = start.remaining().saturating_sub(walk.remaining());
-        let bytes = start.rest().get(..used).unwrap_or_default();
-        // If no byte of any length has its high bit set, then lengths are ASCII, no character can
-        // reach across one, and the strings are UTF-8 if all the bytes together are.
-        let checked = !self.wants(&rule::META_012)
-            || (lengths & 0x8080_8080_8080_8080 == 0 && simdutf8::basic::from_utf8(bytes).is_ok());
-        if whole && checked && longest <= GGML_MAX {
-            self.cursor = walk;
+        if let Some(behind) = self.flawless_strings(len) {
+            self.cursor = behind;
             return Ok(());
         }
         for index in 0..len {
@@ -242,6 +220,30 @@ impl<'a> Walk<'a> {
             self.string(|| element.to_string(), Some(&rule::META_012))?;
         }
         Ok(())
+    }
+
+    /// The cursor behind so many strings, if no rule on them is broken.
+    fn flawless_strings(&self, len: u64) -> Option<Cursor<'a>> {
+        let check = self.wants(&rule::META_012);
+        let mut cursor = self.cursor;
+        let mut unchecked = cursor;
+        for _ in 0..len {
+            let before = cursor;
+            let length = cursor.count()?;
+            if length > GGML_MAX {
+                return None;
+            }
+            // A length without a high bit in any byte is ASCII: no character can reach across it,
+            // so the strings on both sides are UTF-8 if all the bytes together are.
+            if length & 0x8080_8080_8080_8080 != 0 {
+                if check && !is_utf8(unchecked.bytes_up_to(&before)) {
+                    return None;
+                }
+                unchecked = cursor;
+            }
+            cursor.bytes(length)?;
+        }
+        (!check || is_utf8(unchecked.bytes_up_to(&cursor))).then_some(cursor)
     }
 
     /// The rules on `general.*`. Returns the alignment to go on with.
@@ -252,13 +254,14 @@ impl<'a> Walk<'a> {
                 let found = "no such key".into();
                 ("metadata".into(), found, "general.architecture, a string".into())
             })?,
-            Some((index, Entry { value, value_offset, .. })) => {
+            Some((index, entry)) => {
+                let value = entry.value;
                 let fits = value.as_str().is_some_and(|name| {
                     !name.is_empty()
                         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
                 });
                 if !fits {
-                    self.report(&rule::META_015, narrow(value_offset), || {
+                    self.report(&rule::META_015, self.value_position(&entry), || {
                         let found = format!("the {} {value}", value.value_type());
                         (value_field(index), found, "a string of a-z and 0-9".into())
                     })?;
@@ -266,11 +269,11 @@ impl<'a> Walk<'a> {
             }
         }
 
-        let Some((index, Entry { value, value_offset, .. })) = self.find("general.alignment")
-        else {
+        let Some((index, entry)) = self.find("general.alignment") else {
             return Ok(DEFAULT_ALIGNMENT);
         };
-        let at = narrow(value_offset);
+        let value = entry.value;
+        let at = self.value_position(&entry);
         if value.value_type() != ValueType::U32 {
             self.report(&rule::ALIGN_001, at, || {
                 let found = format!("the {} {value}", value.value_type());
@@ -299,6 +302,15 @@ impl<'a> Walk<'a> {
         Ok(alignment)
     }
 
+    /// Where the field `metadata[…].value` starts: a string's is its bytes, behind the length.
+    fn value_position(&self, entry: &Entry<'_>) -> usize {
+        let length = match entry.value {
+            Value::String(_) => self.cursor.width.bytes(),
+            _ => 0,
+        };
+        narrow(entry.value_offset).saturating_add(length)
+    }
+
     pub(super) fn split_keys(&mut self) -> Result<(), Stop> {
         let asked = [
             ("split.no", ValueType::U16),
@@ -306,10 +318,11 @@ impl<'a> Walk<'a> {
             ("split.tensors.count", ValueType::I32),
         ];
         for (key, value_type) in asked {
-            if let Some((index, Entry { value, value_offset, .. })) = self.find(key)
-                && value.value_type() != value_type
+            if let Some((index, entry)) = self.find(key)
+                && entry.value.value_type() != value_type
             {
-                self.report(&rule::SPLIT_001, narrow(value_offset), || {
+                self.report(&rule::SPLIT_001, self.value_position(&entry), || {
+                    let value = entry.value;
                     let found = format!("the {} {value}", value.value_type());
                     (value_field(index), found, format!("a {value_type}"))
                 })?;

@@ -113,7 +113,7 @@ impl<'a> Walk<'a> {
         });
         if product.is_none() {
             return self.report(&rule::TENSOR_007, at, || {
-                (field("dims"), format!("{dims:?}"), "a product below 2^63".into())
+                (field("dims"), shown(dims), "a product below 2^63".into())
             });
         }
         Ok(())
@@ -155,19 +155,33 @@ impl<'a> Walk<'a> {
         let row = dims.iter().next().unwrap_or(1);
         let block = u64::from(tensor_type.block_len);
         if row.checked_rem(block) != Some(0) {
+            // Without dimensions, it is their number that makes rows of one.
+            let (part, at) = match dims.is_empty() {
+                true => ("n_dims", at.saturating_sub(4)),
+                false => ("dims[0]", at),
+            };
             self.report(&rule::TENSOR_010, at, || {
                 let found = format!("rows of {row} in a tensor of {tensor_type}");
-                (field("dims[0]"), found, format!("a multiple of {block}"))
+                (field(part), found, format!("a multiple of {block}"))
             })?;
             return Ok(None);
         }
         let byte_len = dims.elements().and_then(|elements| tensor_type.byte_len(elements));
         if byte_len.is_none() {
             self.report(&rule::TENSOR_011, at, || {
-                let found = format!("{dims:?} elements of {tensor_type}");
+                let found = format!("{} elements of {tensor_type}", shown(dims));
                 (field("dims"), found, "less than 2^64 bytes".into())
             })?;
         }
         Ok(byte_len)
+    }
+}
+
+/// Dimensions for people: more than a few are cut.
+fn shown(dims: Dims<'_>) -> String {
+    let few: Vec<_> = dims.iter().take(8).map(|dim| dim.to_string()).collect();
+    match dims.len() {
+        0..=8 => format!("[{}]", few.join(", ")),
+        len => format!("[{}, … {len} in all]", few.join(", ")),
     }
 }

@@ -1,0 +1,56 @@
+//! The cases' files in a folder of their own, which goes away with the value.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use gguf_assay_cases::Case;
+
+/// A temporary folder for the files of cases.
+#[derive(Debug)]
+pub struct CaseFiles {
+    dir: PathBuf,
+}
+
+impl CaseFiles {
+    /// Makes the folder.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    pub fn new() -> std::io::Result<CaseFiles> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let (process, next) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let dir = std::env::temp_dir().join(format!("gguf-assay-{process}-{next}"));
+        fs::create_dir_all(&dir)?;
+        Ok(CaseFiles { dir })
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Builds the file of a case, if it is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the case, or what the file system says.
+    pub fn path(&self, case: &Case) -> Result<PathBuf, String> {
+        let path = self.dir.join(format!("{}.gguf", case.id));
+        if !path.exists() {
+            let file = case.build().map_err(|e| e.to_string())?;
+            let folder = path.parent().unwrap_or(&self.dir);
+            fs::create_dir_all(folder)
+                .and_then(|()| file.write_to(&path))
+                .map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+        Ok(path)
+    }
+}
+
+impl Drop for CaseFiles {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}

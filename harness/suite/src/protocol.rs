@@ -1,0 +1,359 @@
+//! The adapter protocol: one JSON object per line, both ways. `PROTOCOL.md` is its text.
+
+use gguf_assay_cases::{FileValue, TensorValue};
+use gguf_assay_format::{OwnedArray, OwnedValue, Profile, ValueType};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{About, Failure};
+
+/// The version of the protocol.
+pub const PROTOCOL: u32 = 1;
+
+/// What the runner sends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+pub enum Request {
+    /// The first message: what are you?
+    Describe {
+        /// The protocol that the runner speaks.
+        protocol: u32,
+    },
+    /// Read a file.
+    Read {
+        /// To be sent back.
+        id: u64,
+        /// An absolute path.
+        path: String,
+        /// `spec` or `ggml`; most readers know one way only and take no notice.
+        profile: String,
+    },
+}
+
+/// The answer to `describe`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Described {
+    /// The protocol that the adapter speaks.
+    #[serde(default = "protocol")]
+    pub protocol: u32,
+    /// What the subject is.
+    #[serde(flatten)]
+    pub about: About,
+}
+
+fn protocol() -> u32 {
+    PROTOCOL
+}
+
+/// The answer to anything else: an id and one of `ok`, `error`, `unimplemented`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Response {
+    /// That of the request.
+    pub id: u64,
+    /// The value, if the operation succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ok: Option<Value>,
+    /// The refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorText>,
+    /// What the subject does not do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unimplemented: Option<String>,
+}
+
+/// A refusal in the subject's own words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorText {
+    /// What it says.
+    pub message: String,
+    /// The error's type in the subject's language.
+    #[serde(default)]
+    pub kind: String,
+}
+
+impl Response {
+    /// The answer to a `read`.
+    pub fn to_read(id: u64, result: &Result<FileValue, Failure>) -> Response {
+        let mut response = Response { id, ..Response::default() };
+        match result {
+            Ok(value) => response.ok = Some(file_to_json(value)),
+            Err(Failure::Rejected { message, kind }) => {
+                response.error = Some(ErrorText { message: message.clone(), kind: kind.clone() });
+            }
+            Err(Failure::Unimplemented(what)) => response.unimplemented = Some(what.clone()),
+        }
+        response
+    }
+
+    /// The result of a `read`.
+    ///
+    /// # Errors
+    ///
+    /// In what the answer departs from the protocol.
+    pub fn into_read(self) -> Result<Result<FileValue, Failure>, String> {
+        match (self.ok, self.error, self.unimplemented) {
+            (Some(ok), None, None) => file_from_json(&ok).map(Ok),
+            (None, Some(ErrorText { message, kind }), None) => {
+                Ok(Err(Failure::Rejected { message, kind }))
+            }
+            (None, None, Some(what)) => Ok(Err(Failure::Unimplemented(what))),
+            _ => Err("an answer has one of `ok`, `error` and `unimplemented`".into()),
+        }
+    }
+}
+
+/// The name of a profile as requests have it, back to the profile.
+///
+/// # Errors
+///
+/// That there is no such profile.
+pub fn profile_from_name(name: &str) -> Result<Profile, String> {
+    name.parse()
+}
+
+/// Bytes as JSON: a string if they are UTF-8, else `{"hex": …}`.
+pub fn bytes_to_json(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => json!({ "hex": hex(bytes) }),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes_from_json(value: &Value) -> Result<Vec<u8>, String> {
+    let digits = match value {
+        Value::String(text) => return Ok(text.as_bytes().to_vec()),
+        Value::Object(object) if object.len() == 1 => object.get("hex").and_then(Value::as_str),
+        _ => None,
+    };
+    let digits = digits.ok_or_else(|| format!("expected a string or {{\"hex\": …}}: {value}"))?;
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    pairs.map(byte).collect::<Option<_>>().ok_or_else(|| format!("not hex: {digits}"))
+}
+
+/// A value as JSON: `{"u32": "1"}`; see `PROTOCOL.md`.
+pub fn value_to_json(value: &OwnedValue) -> Value {
+    json!({ value.value_type().name(): bare(value) })
+}
+
+/// A value without its type.
+fn bare(value: &OwnedValue) -> Value {
+    match value {
+        OwnedValue::U8(v) => v.to_string().into(),
+        OwnedValue::I8(v) => v.to_string().into(),
+        OwnedValue::U16(v) => v.to_string().into(),
+        OwnedValue::I16(v) => v.to_string().into(),
+        OwnedValue::U32(v) => v.to_string().into(),
+        OwnedValue::I32(v) => v.to_string().into(),
+        OwnedValue::U64(v) => v.to_string().into(),
+        OwnedValue::I64(v) => v.to_string().into(),
+        OwnedValue::F32(v) => format!("{:#010x}", v.to_bits()).into(),
+        OwnedValue::F64(v) => format!("{:#018x}", v.to_bits()).into(),
+        OwnedValue::Bool(v) => (*v).into(),
+        OwnedValue::String(v) => bytes_to_json(v),
+        OwnedValue::Array(array) => {
+            let values: Vec<Value> = array.iter().map(bare).collect();
+            json!({ "type": array.element_type.name(), "values": values })
+        }
+    }
+}
+
+fn value_from_json(value: &Value) -> Result<OwnedValue, String> {
+    let typed = value.as_object().filter(|object| object.len() == 1);
+    let (name, bare) = typed
+        .and_then(|object| object.iter().next())
+        .ok_or_else(|| format!("a value is {{TYPE: …}}: {value}"))?;
+    let value_type =
+        ValueType::by_name(name).ok_or_else(|| format!("unknown value type `{name}`"))?;
+    bare_from_json(value_type, bare)
+}
+
+fn bare_from_json(value_type: ValueType, value: &Value) -> Result<OwnedValue, String> {
+    fn integer<T: std::str::FromStr>(value: &Value) -> Result<T, String> {
+        let digits = value.as_str().ok_or_else(|| format!("integers are strings: {value}"))?;
+        digits.parse().map_err(|_| format!("not such an integer: {digits}"))
+    }
+    fn bits(value: &Value, digits: usize) -> Result<u64, String> {
+        let text = value.as_str().and_then(|text| text.strip_prefix("0x"));
+        text.filter(|text| text.len() == digits)
+            .and_then(|text| u64::from_str_radix(text, 16).ok())
+            .ok_or_else(|| format!("floats are \"0x\" and {digits} hex digits: {value}"))
+    }
+    Ok(match value_type {
+        ValueType::U8 => OwnedValue::U8(integer(value)?),
+        ValueType::I8 => OwnedValue::I8(integer(value)?),
+        ValueType::U16 => OwnedValue::U16(integer(value)?),
+        ValueType::I16 => OwnedValue::I16(integer(value)?),
+        ValueType::U32 => OwnedValue::U32(integer(value)?),
+        ValueType::I32 => OwnedValue::I32(integer(value)?),
+        ValueType::U64 => OwnedValue::U64(integer(value)?),
+        ValueType::I64 => OwnedValue::I64(integer(value)?),
+        ValueType::F32 => OwnedValue::F32(f32::from_bits(bits(value, 8)? as u32)),
+        ValueType::F64 => OwnedValue::F64(f64::from_bits(bits(value, 16)?)),
+        ValueType::Bool => {
+            OwnedValue::Bool(value.as_bool().ok_or_else(|| format!("not a bool: {value}"))?)
+        }
+        ValueType::String => OwnedValue::String(bytes_from_json(value)?),
+        ValueType::Array => {
+            let name = value.get("type").and_then(Value::as_str).unwrap_or_default();
+            let values = value.get("values").and_then(Value::as_array);
+            let (Some(element_type), Some(values)) = (ValueType::by_name(name), values) else {
+                return Err("an array is {\"type\": …, \"values\": […]}".into());
+            };
+            let elements = values.iter().map(|value| bare_from_json(element_type, value));
+            OwnedValue::Array(OwnedArray::new(element_type, elements.collect::<Result<_, _>>()?))
+        }
+    })
+}
+
+/// What a reader read, as JSON.
+pub fn file_to_json(file: &FileValue) -> Value {
+    let mut object = serde_json::Map::new();
+    if let Some(version) = file.version {
+        object.insert("version".into(), version.into());
+    }
+    if let Some(metadata) = &file.metadata {
+        let entries = metadata.iter().map(|(k, v)| json!([bytes_to_json(k), value_to_json(v)]));
+        object.insert("metadata".into(), entries.collect());
+    }
+    if let Some(tensors) = &file.tensors {
+        object.insert("tensors".into(), tensors.iter().map(tensor_to_json).collect());
+    }
+    object.into()
+}
+
+fn tensor_to_json(tensor: &TensorValue) -> Value {
+    let mut object = serde_json::Map::new();
+    object.insert("name".into(), bytes_to_json(&tensor.name));
+    if let Some(name) = &tensor.type_name {
+        object.insert("type".into(), name.as_str().into());
+    }
+    if let Some(dims) = &tensor.dims {
+        let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
+        object.insert("dims".into(), dims.into());
+    }
+    if let Some(offset) = tensor.offset {
+        object.insert("offset".into(), offset.to_string().into());
+    }
+    if let Some(sha256) = &tensor.sha256 {
+        object.insert("sha256".into(), sha256.as_str().into());
+    }
+    object.into()
+}
+
+fn file_from_json(value: &Value) -> Result<FileValue, String> {
+    let object = value.as_object().ok_or("`ok` is an object")?;
+    let mut file = FileValue::default();
+    for (field, value) in object {
+        let list = || value.as_array().ok_or_else(|| format!("`{field}` is a list"));
+        match field.as_str() {
+            "version" => {
+                let version = value.as_u64().and_then(|version| version.try_into().ok());
+                file.version = Some(version.ok_or("`version` is a number")?);
+            }
+            "metadata" => {
+                let entry = |entry: &Value| match entry.as_array().map(Vec::as_slice) {
+                    Some([key, value]) => {
+                        let key = bytes_from_json(key)?;
+                        let value = value_from_json(value)
+                            .map_err(|e| format!("metadata {}: {e}", bytes_to_json(&key)))?;
+                        Ok((key, value))
+                    }
+                    _ => Err(format!("a metadata entry is [KEY, {{TYPE: …}}]: {entry}")),
+                };
+                file.metadata = Some(list()?.iter().map(entry).collect::<Result<_, String>>()?);
+            }
+            "tensors" => {
+                file.tensors =
+                    Some(list()?.iter().map(tensor_from_json).collect::<Result<_, _>>()?);
+            }
+            _ => return Err(format!("unknown field `{field}` in `ok`")),
+        }
+    }
+    Ok(file)
+}
+
+fn tensor_from_json(value: &Value) -> Result<TensorValue, String> {
+    let object = value.as_object().ok_or("a tensor is an object")?;
+    let number = |value: &Value| {
+        let digits = value.as_str().and_then(|digits| digits.parse().ok());
+        digits.ok_or_else(|| format!("dims and offsets are decimal strings: {value}"))
+    };
+    let text = |value: &Value| {
+        value.as_str().map(str::to_owned).ok_or_else(|| format!("expected a string: {value}"))
+    };
+    let mut tensor = TensorValue {
+        name: bytes_from_json(object.get("name").ok_or("a tensor has a `name`")?)?,
+        type_name: None,
+        dims: None,
+        offset: None,
+        sha256: None,
+    };
+    for (field, value) in object {
+        match field.as_str() {
+            "name" => {}
+            "type" => tensor.type_name = Some(text(value)?),
+            "dims" => {
+                let dims = value.as_array().ok_or("`dims` is a list")?;
+                tensor.dims = Some(dims.iter().map(number).collect::<Result<_, _>>()?);
+            }
+            "offset" => tensor.offset = Some(number(value)?),
+            "sha256" => tensor.sha256 = Some(text(value)?),
+            _ => return Err(format!("unknown field `{field}` in a tensor")),
+        }
+    }
+    Ok(tensor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_survive_the_way_there_and_back() {
+        let nested = OwnedArray::new(
+            ValueType::Array,
+            vec![OwnedValue::Array(OwnedArray::new(ValueType::I8, vec![OwnedValue::I8(-1)]))],
+        );
+        for value in [
+            OwnedValue::U64(u64::MAX),
+            OwnedValue::I64(i64::MIN),
+            OwnedValue::F32(-0.0),
+            OwnedValue::F64(f64::MIN_POSITIVE),
+            OwnedValue::Bool(true),
+            OwnedValue::String(b"\xff\xfe".into()),
+            OwnedValue::String("é".into()),
+            OwnedValue::Array(nested),
+        ] {
+            assert_eq!(value_from_json(&value_to_json(&value)), Ok(value));
+        }
+    }
+
+    #[test]
+    fn values_look_as_the_protocol_says() {
+        // By hand: 1.5 is 0x3fc00000.
+        let value = OwnedValue::Array(OwnedArray::new(ValueType::F32, vec![OwnedValue::F32(1.5)]));
+        let json = json!({"array": {"type": "f32", "values": ["0x3fc00000"]}});
+        assert_eq!(value_to_json(&value), json);
+    }
+
+    #[test]
+    fn answers_that_depart_from_the_protocol_are_told() {
+        for (answer, complaint) in [
+            (json!({"id": 1}), "one of"),
+            (json!({"id": 1, "ok": {"metadata": [["a", {"u32": 1}]]}}), "integers are strings"),
+            (json!({"id": 1, "ok": {"metadata": [["a", {"uint": "1"}]]}}), "unknown value type"),
+            (json!({"id": 1, "ok": {"tensors": [{"dims": ["1"]}]}}), "has a `name`"),
+            (json!({"id": 1, "ok": {"size": 3}}), "unknown field"),
+        ] {
+            let response: Response = serde_json::from_value(answer).unwrap();
+            let error = response.into_read().unwrap_err();
+            assert!(error.contains(complaint), "{error}");
+        }
+    }
+}

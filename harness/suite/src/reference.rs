@@ -1,0 +1,48 @@
+//! This project's own reader as a subject.
+
+use gguf_assay_cases::{FileValue, TensorValue, sha256};
+use gguf_assay_format::{ByteOrder, OwnedValue, read};
+
+use crate::{About, Failure, ReadRequest, Subject};
+
+/// The reader of the crate `gguf-assay-format`, under the profile that it is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reference;
+
+impl Subject for Reference {
+    fn about(&self) -> About {
+        About::new("reference", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn read(&mut self, request: &ReadRequest) -> Result<FileValue, Failure> {
+        let bytes = std::fs::read(&request.path)?;
+        let gguf = read(&bytes, request.profile)?;
+        let metadata = gguf.metadata.iter();
+        let tensors = gguf.tensors.iter().map(|tensor| TensorValue {
+            name: tensor.name.0.into(),
+            type_name: tensor.tensor_type.map(|t| t.name.into()),
+            dims: Some(tensor.dims.iter().collect()),
+            offset: Some(tensor.offset),
+            sha256: gguf.tensor_bytes(tensor).map(|data| {
+                // Cases in big-endian order have tensors of plain numbers only.
+                let width = tensor.tensor_type.map_or(1, |t| t.block_bytes as usize);
+                match gguf.byte_order {
+                    ByteOrder::Little => sha256(data),
+                    ByteOrder::Big => {
+                        let numbers = data.chunks(width.max(1));
+                        let little: Vec<u8> =
+                            numbers.flat_map(|number| number.iter().rev().copied()).collect();
+                        sha256(&little)
+                    }
+                }
+            }),
+        });
+        Ok(FileValue {
+            version: Some(gguf.version),
+            tensors: Some(tensors.collect()),
+            metadata: Some(
+                metadata.map(|entry| (entry.key.0.into(), OwnedValue::from(entry.value))).collect(),
+            ),
+        })
+    }
+}

@@ -1,0 +1,144 @@
+//! Runs cases against one subject.
+
+use std::time::Instant;
+
+use gguf_assay_cases::Case;
+use gguf_assay_format::{Profile, escape};
+use serde::{Deserialize, Serialize};
+
+use crate::judge::{is_right, outcome, wanted};
+use crate::{About, CaseFiles, CaseResult, Channel, Expectations, ReadRequest, Unclear, Verdict};
+
+/// How to run and judge.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whose rules count.
+    pub profile: Profile,
+    /// Whether cases with large files are run.
+    pub large: bool,
+    /// The subject's known failures.
+    pub expectations: Expectations,
+    /// Which of its refusals are unclear.
+    pub unclear: Unclear,
+}
+
+impl Options {
+    /// No known failures, no large files.
+    pub fn new(profile: Profile) -> Options {
+        Options {
+            profile,
+            large: false,
+            expectations: Expectations::default(),
+            unclear: Unclear::default(),
+        }
+    }
+}
+
+/// What came of running a subject.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// What the subject says it is.
+    pub about: About,
+    /// One result for each case, in the order of the cases.
+    pub results: Vec<CaseResult>,
+    /// What is wrong with the expectations: each fails the run.
+    pub stale: Vec<String>,
+}
+
+impl Run {
+    /// How many results have this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.results.iter().filter(|result| result.verdict == verdict).count()
+    }
+
+    /// Whether anything was judged, and nothing is wrong.
+    pub fn is_as_expected(&self) -> bool {
+        self.stale.is_empty()
+            && self.results.iter().any(|result| result.verdict != Verdict::Skipped)
+            && !self.results.iter().any(|result| result.verdict.is_failure())
+    }
+}
+
+/// Has the subject read the file of each case, and judges what it does. `progress` is called after
+/// each case.
+pub fn run(
+    channel: &mut dyn Channel,
+    cases: &[&Case],
+    files: &CaseFiles,
+    options: &Options,
+    mut progress: impl FnMut(&CaseResult),
+) -> Run {
+    let mut results = Vec::new();
+    for case in cases {
+        let result = run_case(channel, case, files, options);
+        progress(&result);
+        results.push(result);
+    }
+    Run { about: channel.about().clone(), results, stale: Vec::new() }
+}
+
+pub(crate) fn run_case(
+    channel: &mut dyn Channel,
+    case: &Case,
+    files: &CaseFiles,
+    options: &Options,
+) -> CaseResult {
+    let skipped = |detail: &str| CaseResult {
+        case: case.id.clone(),
+        outcome: None,
+        verdict: Verdict::Skipped,
+        detail: detail.into(),
+        reason: None,
+        millis: 0,
+    };
+    if case.is_large() && !options.large {
+        return skipped("its file is large; run with --large");
+    }
+    if !channel.about().ops.iter().any(|op| op == "read") {
+        return skipped("the subject does not read files");
+    }
+    let prepared = files.path(case).and_then(|path| {
+        let expected = case.expected().map_err(|e| e.to_string())?;
+        Ok((path, expected))
+    });
+    let (path, expected) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            return CaseResult { verdict: Verdict::Fail, ..skipped(&error) };
+        }
+    };
+    let start = Instant::now();
+    let request = ReadRequest { path, profile: options.profile };
+    let answer = channel.read(&request);
+    let millis = start.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
+    if case.is_large() {
+        let _ = std::fs::remove_file(&request.path);
+    }
+
+    let (outcome, detail) = outcome(&answer, expected.as_ref(), &options.unclear);
+    let wanted_verdict = case.verdict(options.profile);
+    let entry = options.expectations.entry(&case.id, options.profile);
+    let (verdict, note) = match (is_right(wanted_verdict, outcome), entry) {
+        (Some(true), None) => (Verdict::Pass, None),
+        (Some(true), Some(_)) => (
+            Verdict::UnexpectedPass,
+            Some("the expectations list it as failing: take it out of there".to_owned()),
+        ),
+        (Some(false), Some(entry)) if entry.allows(outcome) => (Verdict::ExpectedFail, None),
+        (Some(false), _) => (Verdict::Fail, Some(wanted(case, wanted_verdict))),
+        (None, _) => (Verdict::Skipped, Some("not implemented".to_owned())),
+    };
+    let stderr = channel.take_stderr();
+    let mut detail = escape(detail.as_bytes(), 600);
+    for more in [note, Some(stderr)].into_iter().flatten().filter(|more| !more.is_empty()) {
+        if !detail.is_empty() {
+            detail.push_str("; ");
+        }
+        detail.push_str(&more);
+    }
+    let reason = match verdict {
+        Verdict::ExpectedFail => entry.map(|entry| entry.reason.clone()),
+        _ => None,
+    };
+    CaseResult { case: case.id.clone(), outcome: Some(outcome), verdict, detail, reason, millis }
+}

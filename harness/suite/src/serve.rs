@@ -1,0 +1,35 @@
+//! Makes an adapter of a subject: the other end of the protocol.
+
+use std::io::{self, BufRead, Write};
+
+use gguf_assay_format::Profile;
+
+use crate::protocol::{Described, PROTOCOL, Request, Response};
+use crate::{Failure, ReadRequest, Subject};
+
+/// Answers requests on standard input until it ends. This is the `main` of an adapter in Rust.
+///
+/// # Errors
+///
+/// When standard input or output fails, or a request is not of the protocol.
+pub fn serve(mut subject: impl Subject) -> io::Result<()> {
+    let (input, mut output) = (io::stdin().lock(), io::stdout().lock());
+    for line in input.lines() {
+        let request: Request = serde_json::from_str(&line?)?;
+        let answer = match request {
+            Request::Describe { .. } => {
+                serde_json::to_string(&Described { protocol: PROTOCOL, about: subject.about() })
+            }
+            Request::Read { id, path, profile } => {
+                let result = match profile.parse::<Profile>() {
+                    Ok(profile) => subject.read(&ReadRequest { path: path.into(), profile }),
+                    Err(message) => Err(Failure::Unimplemented(message)),
+                };
+                serde_json::to_string(&Response::to_read(id, &result))
+            }
+        }?;
+        writeln!(output, "{answer}")?;
+        output.flush()?;
+    }
+    Ok(())
+}

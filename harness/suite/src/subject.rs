@@ -1,0 +1,154 @@
+//! Readers under test, in this process.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use gguf_assay_cases::FileValue;
+use gguf_assay_format::Profile;
+use serde::{Deserialize, Serialize};
+
+/// What a subject says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// The reader's name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The language it is written in.
+    #[serde(default)]
+    pub language: String,
+    /// Where it lives.
+    #[serde(default)]
+    pub home: String,
+    /// The operations that it has: `read`.
+    #[serde(default)]
+    pub ops: Vec<String>,
+    /// The tensor types that it dequantizes, in ggml's spelling.
+    #[serde(default)]
+    pub types: Vec<String>,
+}
+
+impl About {
+    /// A reader in Rust of this name and version, which can `read`.
+    pub fn new(name: &str, version: &str) -> About {
+        About {
+            name: name.into(),
+            version: version.into(),
+            language: "rust".into(),
+            ops: vec!["read".into()],
+            ..About::default()
+        }
+    }
+}
+
+/// A file to read.
+#[derive(Clone, Debug)]
+pub struct ReadRequest {
+    /// Where the file lies.
+    pub path: PathBuf,
+    /// Whose rules the run goes by, for readers that can be told.
+    pub profile: Profile,
+}
+
+/// Why a subject has no value to give.
+///
+/// Any `std::error::Error` turns into [`Failure::Rejected`] by `?`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The file was refused.
+    Rejected {
+        /// What the reader says.
+        message: String,
+        /// The error's type, in the reader's language.
+        kind: String,
+    },
+    /// The reader does not do this, and says so.
+    Unimplemented(String),
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        let kind = std::any::type_name::<E>();
+        Failure::Rejected {
+            message: error.to_string(),
+            kind: kind.rsplit("::").next().unwrap_or(kind).into(),
+        }
+    }
+}
+
+/// A GGUF reader under test.
+pub trait Subject {
+    /// What the reader is.
+    fn about(&self) -> About;
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// Why the file was refused, or that the reader does not do this.
+    fn read(&mut self, request: &ReadRequest) -> Result<FileValue, Failure>;
+}
+
+/// What came of asking a subject, all ways to fail told apart.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The file was read.
+    Value(Box<FileValue>),
+    /// The subject said why not.
+    Failure(Failure),
+    /// A Rust panic, with its message.
+    Panicked(String),
+    /// The process ended, or answered nonsense: how.
+    Crashed(String),
+    /// No answer within the time limit.
+    TimedOut(String),
+    /// The memory limit was reached.
+    OutOfMemory(String),
+}
+
+/// A way to ask a subject: in this process or in another.
+pub trait Channel {
+    /// What the subject is.
+    fn about(&self) -> &About;
+
+    /// Has a file read. Never panics, whatever the subject does.
+    fn read(&mut self, request: &ReadRequest) -> Answer;
+
+    /// What the subject wrote to standard error since the last call, escaped and bounded.
+    fn take_stderr(&mut self) -> String {
+        String::new()
+    }
+}
+
+/// A subject in this process; panics are caught, but a crash or a hang is ours too.
+pub struct InProcess<S> {
+    subject: S,
+    about: About,
+}
+
+impl<S: Subject> InProcess<S> {
+    /// Asks the subject what it is.
+    pub fn new(subject: S) -> InProcess<S> {
+        InProcess { about: subject.about(), subject }
+    }
+}
+
+impl<S: Subject> Channel for InProcess<S> {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn read(&mut self, request: &ReadRequest) -> Answer {
+        match catch_unwind(AssertUnwindSafe(|| self.subject.read(request))) {
+            Ok(Ok(value)) => Answer::Value(Box::new(value)),
+            Ok(Err(failure)) => Answer::Failure(failure),
+            Err(panic) => Answer::Panicked(panic_message(&*panic)),
+        }
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without text").into()
+}
