@@ -1,1 +1,133 @@
-fn main() {}
+//! Reading a large header: ours, which validates everything, beside the fastest peer, which
+//! indexes keys and tensors, and ggml, which copies every string.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, Throughput};
+use gguf_assay_benches::{KEYS, MERGES, Model, TENSORS, TOKENS, qwen_like};
+use gguf_assay_format::{Profile, Value, diagnose, read};
+use gguf_assay_oracle::{self as ggml, File, Mode};
+use ggus::GGuf;
+
+type Reader = (&'static str, fn(&[u8]));
+
+/// Each reads the whole header and frees what it made of it.
+const READERS: [Reader; 5] = [
+    ("ours, read(spec)", |bytes| drop(black_box(read(bytes, Profile::Spec)))),
+    ("ours, read(ggml)", |bytes| drop(black_box(read(bytes, Profile::Ggml)))),
+    ("ours, diagnose", |bytes| drop(black_box(diagnose(bytes)))),
+    ("ggus 0.5.1", |bytes| drop(black_box(GGuf::new(bytes).ok()))),
+    ("ggml", |bytes| drop(black_box(File::from_bytes(bytes, Mode::Header)))),
+];
+
+/// Whether times are asked for: without `--bench`, as in `cargo test`, each part runs once.
+fn measuring() -> bool {
+    let given = |option: &str| std::env::args().any(|argument| argument == option);
+    given("--bench") && !given("--test") && !given("--list")
+}
+
+fn main() {
+    let model = qwen_like();
+    check(&model.bytes);
+
+    let mut criterion = Criterion::default().configure_from_args();
+    let mut group = criterion.benchmark_group("header");
+    group.throughput(Throughput::Bytes(model.header_len as u64));
+    for (name, reader) in READERS {
+        group.bench_function(name, |bencher| bencher.iter(|| reader(black_box(&model.bytes))));
+    }
+    group.finish();
+    criterion.final_summary();
+
+    if measuring() {
+        ratios(&model);
+    }
+}
+
+/// All readers see the same file, or what they take for it is not comparable.
+fn check(bytes: &[u8]) {
+    let ours = read(bytes, Profile::Spec).expect("ours, read(spec)");
+    read(bytes, Profile::Ggml).expect("ours, read(ggml)");
+    assert!(diagnose(bytes).violations.is_empty());
+    let ggus = GGuf::new(bytes).expect("ggus");
+    let ggml = File::from_bytes(bytes, Mode::Header).expect("ggml");
+
+    assert_eq!(ours.metadata.len(), KEYS);
+    assert_eq!((ggus.meta_kvs.len(), ggml.metadata().len()), (KEYS, KEYS));
+    for (entry, theirs) in ours.metadata.iter().zip(ggml.metadata()) {
+        assert_eq!(entry.key.0, theirs.key);
+        assert!(ggus.meta_kvs.contains_key(entry.key.as_str().expect("ASCII")));
+    }
+    let strings = |key: &str, count: usize| {
+        let Some(Value::Array(array)) = ours.get(key) else { panic!("{key} is no array") };
+        let ours: Vec<_> = array
+            .iter()
+            .map(|value| match value {
+                Value::String(text) => text.0,
+                other => panic!("{key} has {other:?}"),
+            })
+            .collect();
+        assert_eq!(ours.len(), count);
+        let theirs = ggml.metadata().find(|entry| entry.key == key.as_bytes());
+        let theirs = theirs.map(|entry| entry.value);
+        assert!(theirs == Some(ggml::Value::Array(ggml::Array::String(ours.clone()))), "{key}");
+        let mut reader = ggus.meta_kvs[key].value_reader();
+        let (_, len) = reader.read_arr_header().expect("an array");
+        assert_eq!(len, count);
+        for string in ours {
+            assert_eq!(reader.read_str().expect("a string").as_bytes(), string);
+        }
+    };
+    strings("tokenizer.ggml.tokens", TOKENS);
+    strings("tokenizer.ggml.merges", MERGES);
+
+    assert_eq!(ours.tensors.len(), TENSORS);
+    assert_eq!((ggus.tensors.len(), ggml.tensors().len()), (TENSORS, TENSORS));
+    assert_eq!(ours.data_offset, ggml.data_offset());
+    for (tensor, theirs) in ours.tensors.iter().zip(ggml.tensors()) {
+        let info = ggus.tensors[tensor.name.as_str().expect("ASCII")].to_info();
+        assert_eq!(tensor.name.0, theirs.name);
+        assert_eq!((tensor.offset, tensor.byte_len), (theirs.offset, Some(theirs.size)));
+        assert_eq!(
+            (tensor.offset, tensor.byte_len),
+            (info.offset() as u64, Some(info.nbytes() as u64))
+        );
+        let dims: Vec<_> = tensor.dims.iter().collect();
+        assert_eq!(dims, info.shape().iter().map(|&dim| dim as u64).collect::<Vec<_>>());
+    }
+}
+
+/// The readers in turn, round after round, so that all of them see the same state of the machine.
+fn ratios(model: &Model) {
+    const ROUNDS: usize = 201;
+    let mut times = READERS.map(|_| Vec::with_capacity(ROUNDS));
+    for round in 0..ROUNDS {
+        // With a stride that changes, each reader follows each other one as often as any: their
+        // number is prime.
+        let stride = 1 + round % (READERS.len() - 1);
+        for place in 0..READERS.len() {
+            let index = (round + place * stride) % READERS.len();
+            let start = Instant::now();
+            READERS[index].1(black_box(&model.bytes));
+            times[index].push(start.elapsed());
+        }
+    }
+    let medians = times.map(|mut times| {
+        times.sort_unstable();
+        times[ROUNDS / 2]
+    });
+
+    println!("header of {} bytes, medians of {ROUNDS} interleaved rounds:", model.header_len);
+    let gib = |time: Duration| model.header_len as f64 / time.as_secs_f64() / (1u64 << 30) as f64;
+    for ((name, _), median) in READERS.iter().zip(medians) {
+        println!("  {name:18} {:>9.3} ms  {:>6.2} GiB/s", 1e3 * median.as_secs_f64(), gib(median));
+    }
+    let [ours, .., ggus, ggml] = medians.map(|median| median.as_secs_f64());
+    println!(
+        "ours / ggus = {:.3}; ours / ggml {} = {:.3}",
+        ours / ggus,
+        ggml::version(),
+        ours / ggml
+    );
+}

@@ -45,7 +45,7 @@ impl FileValue {
                 type_name: TensorType::by_id(tensor.type_id).map(|t| t.name.to_owned()),
                 dims: Some(tensor.dims.clone()),
                 offset: Some(offset),
-                sha256: Some(data_sha256(tensor, description.byte_order)),
+                sha256: data_sha256(tensor, description.byte_order),
             });
         FileValue {
             version: Some(description.version),
@@ -55,23 +55,32 @@ impl FileValue {
     }
 }
 
-fn data_sha256(tensor: &TensorDescription, order: ByteOrder) -> String {
+/// The hash of the data that the tensor's shape asks for, which a fault may have made fewer than were
+/// laid down; `None` if they are not all there or have no size.
+fn data_sha256(tensor: &TensorDescription, order: ByteOrder) -> Option<String> {
+    let tensor_type = TensorType::by_id(tensor.type_id)?;
+    let elements = match tensor.dims.contains(&0) {
+        true => 0,
+        false => tensor.dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))?,
+    };
+    let len = tensor_type.byte_len(elements).filter(|&len| len <= tensor.data.len())?;
     let mut hash = Sha256::new();
     match &tensor.data {
-        Data::Zeros(len) => hash_zeros(&mut hash, *len),
+        Data::Zeros(_) => hash_zeros(&mut hash, len),
         Data::Bytes(bytes) => {
+            let bytes = &bytes[..len as usize];
             // Big-endian cases have plain numbers only: what the bytes of a block swap to depends
             // on its fields.
-            let width = TensorType::by_id(tensor.type_id).map_or(1, |t| t.block_bytes as usize);
-            if order == ByteOrder::Big {
-                for number in bytes.chunks(width.max(1)) {
-                    let little: Vec<u8> = number.iter().rev().copied().collect();
-                    hash.update(&little);
+            match order {
+                ByteOrder::Little => hash.update(bytes),
+                ByteOrder::Big => {
+                    for number in bytes.chunks(tensor_type.block_bytes as usize) {
+                        let little: Vec<u8> = number.iter().rev().copied().collect();
+                        hash.update(&little);
+                    }
                 }
-            } else {
-                hash.update(bytes);
             }
         }
     }
-    hex(&hash.finalize())
+    Some(hex(&hash.finalize()))
 }

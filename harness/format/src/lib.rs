@@ -73,7 +73,7 @@ pub use reader::{
 };
 pub use rule::{RULES, Requirement, Rule};
 pub use tensor_type::{Status, TENSOR_TYPES, TensorType};
-pub use text::{Text, escape};
+pub use text::{Text, escape, printable};
 pub use value::{Array, Elements, Value, ValueType};
 pub use violation::Violation;
 pub use writer::{Field, Layout, Segment, lay_out};

@@ -50,17 +50,24 @@ fn is_invisible(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
+/// One character, escaped if it could do harm.
+fn write_safe(f: &mut impl Write, c: char) -> fmt::Result {
+    match c {
+        '\n' => f.write_str("\\n"),
+        '\r' => f.write_str("\\r"),
+        '\t' => f.write_str("\\t"),
+        c if is_invisible(c) => write!(f, "\\u{{{:x}}}", u32::from(c)),
+        c => f.write_char(c),
+    }
+}
+
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.utf8_chunks() {
             for c in chunk.valid().chars() {
                 match c {
                     '\\' => f.write_str("\\\\")?,
-                    '\n' => f.write_str("\\n")?,
-                    '\r' => f.write_str("\\r")?,
-                    '\t' => f.write_str("\\t")?,
-                    c if is_invisible(c) => write!(f, "\\u{{{:x}}}", u32::from(c))?,
-                    c => f.write_char(c)?,
+                    c => write_safe(f, c)?,
                 }
             }
             for byte in chunk.invalid() {
@@ -94,9 +101,31 @@ pub fn escape(bytes: &[u8], max: usize) -> String {
     }
 }
 
+/// A message that quotes a file, made safe for a terminal: what could harm is escaped as in
+/// [`Text`], but backslashes stay as they are, since the message may have escaped already. Cut after
+/// `max` characters, with a mark.
+pub fn printable(message: &str, max: usize) -> String {
+    let mut text = String::new();
+    for (place, c) in message.chars().enumerate() {
+        if place == max {
+            text.push('…');
+            break;
+        }
+        // Writing to a string does not fail.
+        let _ = write_safe(&mut text, c);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_keep_their_backslashes() {
+        assert_eq!(printable("a\\u{0}\x1b[2J", 99), "a\\u{0}\\u{1b}[2J");
+        assert_eq!(printable("abc", 2), "ab…");
+    }
 
     #[test]
     fn what_could_harm_a_terminal_is_escaped() {

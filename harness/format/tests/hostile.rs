@@ -177,6 +177,10 @@ fn numbers_of_the_tensor_table_at_their_ends() {
     // 2^62 elements of Q4_0 are 2^57 * 18 bytes, which fit: then it is the data that are missing.
     // The table ends at 113 + 9 + 4 + 8 + 4 + 8 = 146, data start at 160.
     record(&[1 << 62], q4_0, 0).rejected_by_both("DATA-004", "tensors[0].data", 160);
+    // 2^63 - 1 = 7 * 1317624576693539401 is the largest product; at a byte an element, it is the
+    // data that are missing. The record ends 8 bytes later, at 154, data still start at 160.
+    let (largest, i8) = ([7, 1_317_624_576_693_539_401], 24);
+    record(&largest, i8, 0).rejected_by_both("DATA-004", "tensors[0].data", 160);
     // ggml goes from left to right: a 0 in front hides what follows, one behind hides nothing.
     assert!(read(&record(&[0, 1 << 62, 1 << 62], f32, 0).0, Ggml).is_ok());
     let behind = record(&[1 << 62, 1 << 62, 0], f32, 0);
@@ -213,6 +217,22 @@ fn sizes_that_add_up_beyond_64_bits() {
     assert_eq!(sum.field(), "tensors[14].dims");
     // Records of 9 + 4 + 8 + 4 + 8 = 33 bytes start at 113; dims stand 13 bytes into one.
     assert_eq!(sum.offset(), 113 + 14 * 33 + 13);
+}
+
+#[test]
+fn keys_and_names_that_occur_twice() {
+    // An entry of the key "a" and a u8 has 8 + 1 + 4 + 1 = 14 bytes: "b" is at 83, "a" again at 97.
+    let entry = |raw: Raw, key: &str| raw.entry(key, 0).bytes(&[7]);
+    let raw = ["a", "b", "a"].into_iter().fold(Raw::named(0, 3), entry);
+    raw.rejected(Ggml, "META-006", "metadata[3].key", 105);
+    assert!(read(&raw.0, Spec).is_ok());
+
+    // A record without dimensions has 9 + 4 + 4 + 8 = 25 bytes.
+    let record = |raw: Raw, (i, name): (u64, &[u8])| raw.tensor(name, &[], 24, i * 32);
+    let names: [(u64, &[u8]); 3] = [(0, b"a"), (1, b"b"), (2, b"a")];
+    let raw = names.into_iter().fold(Raw::named(3, 0), record).data(96);
+    raw.rejected(Ggml, "TENSOR-004", "tensors[2].name", 69 + 50 + 8);
+    assert!(read(&raw.0, Spec).is_ok());
 }
 
 #[test]

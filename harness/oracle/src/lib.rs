@@ -22,10 +22,12 @@
 
 mod file;
 mod log;
+mod subject;
 mod sys;
 mod types;
 
 pub use file::{Array, Entry, File, Mode, Rejected, Tensor, Value};
+pub use subject::Ggml;
 pub use types::{TypeInfo, type_count, type_info};
 
 /// The version of ggml, such as `0.28.0`.

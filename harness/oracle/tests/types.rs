@@ -69,3 +69,17 @@ fn ends() {
         assert_eq!(type_info(id), None);
     }
 }
+
+/// The table of `gguf-assay-format` is ggml's: same ids, same names, same blocks.
+#[test]
+fn our_table_is_ggmls() {
+    for ours in gguf_assay_format::TENSOR_TYPES {
+        let ggml = type_info(ours.id as i32).unwrap();
+        let block = (u64::from(ours.block_len), u64::from(ours.block_bytes));
+        assert_eq!(block, (ggml.block_len, ggml.block_bytes), "{ours}");
+        if ours.status != gguf_assay_format::Status::Removed {
+            assert_eq!(ours.name, ggml.name.to_ascii_uppercase(), "{ours}");
+        }
+    }
+    assert_eq!(gguf_assay_format::TENSOR_TYPES.len() as i32, type_count());
+}

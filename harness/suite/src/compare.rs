@@ -1,7 +1,7 @@
 //! Whether a reader read what the file holds.
 
 use gguf_assay_cases::{FileValue, TensorValue};
-use gguf_assay_format::{OwnedArray, OwnedValue, escape};
+use gguf_assay_format::{OwnedArray, OwnedValue, escape, printable};
 
 use crate::protocol;
 
@@ -70,7 +70,7 @@ fn metadata(want: &Entries, got: &Entries) -> Option<String> {
         if !same(want, got) {
             let shown = |value| {
                 let json = protocol::value_to_json(value).to_string();
-                escape(json.as_bytes(), 120)
+                printable(&json, 120)
             };
             let (want, got) = (shown(want), shown(got));
             return Some(format!("the value of {} is {want}, the reader has {got}", name(key)));

@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use gguf_assay_cases::Case;
 
+/// Numbers that no other folder or file of this process has.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 /// A temporary folder for the files of cases.
 #[derive(Debug)]
 pub struct CaseFiles {
@@ -19,7 +22,6 @@ impl CaseFiles {
     ///
     /// What the file system says.
     pub fn new() -> std::io::Result<CaseFiles> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let (process, next) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(format!("gguf-assay-{process}-{next}"));
         fs::create_dir_all(&dir)?;
@@ -41,8 +43,12 @@ impl CaseFiles {
         if !path.exists() {
             let file = case.build().map_err(|e| e.to_string())?;
             let folder = path.parent().unwrap_or(&self.dir);
+            // Several subjects run at once: a file is whole before it has its name.
+            let unfinished =
+                path.with_extension(format!("{}", NEXT.fetch_add(1, Ordering::Relaxed)));
             fs::create_dir_all(folder)
-                .and_then(|()| file.write_to(&path))
+                .and_then(|()| file.write_to(&unfinished))
+                .and_then(|()| fs::rename(&unfinished, &path))
                 .map_err(|e| format!("{}: {e}", path.display()))?;
         }
         Ok(path)

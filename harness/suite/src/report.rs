@@ -37,6 +37,9 @@ pub struct SubjectReport {
     /// Why it was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
+    /// Why it could not be run, though it is there: this fails the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// How often each verdict occurs.
     pub counts: BTreeMap<String, usize>,
     /// What came of it.
@@ -51,6 +54,7 @@ impl SubjectReport {
         SubjectReport {
             name: name.into(),
             skipped: None,
+            error: None,
             counts: counts.into_iter().collect(),
             run: Some(run),
         }
@@ -59,7 +63,13 @@ impl SubjectReport {
     /// A subject that was not.
     pub fn skipped(name: &str, why: &str) -> SubjectReport {
         let (name, skipped) = (name.into(), Some(why.into()));
-        SubjectReport { name, skipped, counts: BTreeMap::new(), run: None }
+        SubjectReport { name, skipped, error: None, counts: BTreeMap::new(), run: None }
+    }
+
+    /// A subject that is there but could not be run.
+    pub fn broken(name: &str, error: &str) -> SubjectReport {
+        let (name, error) = (name.into(), Some(error.into()));
+        SubjectReport { name, skipped: None, error, counts: BTreeMap::new(), run: None }
     }
 
     fn title(&self) -> String {
@@ -91,7 +101,9 @@ impl Report {
     /// Whether something was judged and nothing is wrong.
     pub fn is_as_expected(&self) -> bool {
         let mut runs = self.subjects.iter().filter_map(|subject| subject.run.as_ref()).peekable();
-        runs.peek().is_some() && runs.all(Run::is_as_expected)
+        runs.peek().is_some()
+            && runs.all(Run::is_as_expected)
+            && self.subjects.iter().all(|subject| subject.error.is_none())
     }
 
     /// As JSON, in one line.
@@ -124,9 +136,13 @@ impl Report {
                 known(&mut text, subject, run);
             }
         }
-        for subject in self.subjects.iter().filter(|subject| subject.skipped.is_some()) {
-            let why = subject.skipped.as_deref().unwrap_or_default();
-            let _ = writeln!(text, "\n{}: skipped: {why}", subject.name);
+        for subject in &self.subjects {
+            if let Some(why) = &subject.skipped {
+                let _ = writeln!(text, "\n{}: skipped: {why}", subject.name);
+            }
+            if let Some(error) = &subject.error {
+                let _ = writeln!(text, "\n{}: could not be run: {error}", subject.name);
+            }
         }
         let judged = self.subjects.iter().filter_map(|subject| subject.run.as_ref());
         let failed = judged

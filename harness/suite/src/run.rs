@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use gguf_assay_cases::Case;
-use gguf_assay_format::{Profile, escape};
+use gguf_assay_format::{Profile, printable};
 use serde::{Deserialize, Serialize};
 
 use crate::judge::{is_right, outcome, wanted};
@@ -129,7 +129,7 @@ pub(crate) fn run_case(
         (None, _) => (Verdict::Skipped, Some("not implemented".to_owned())),
     };
     let stderr = channel.take_stderr();
-    let mut detail = escape(detail.as_bytes(), 600);
+    let mut detail = printable(&detail, 600);
     for more in [note, Some(stderr)].into_iter().flatten().filter(|more| !more.is_empty()) {
         if !detail.is_empty() {
             detail.push_str("; ");

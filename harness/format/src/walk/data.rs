@@ -60,6 +60,21 @@ impl<'a> Walk<'a> {
         }
         self.zeros(wide(table_end), data_offset, || "padding".into())?;
 
+        self.offsets(tensors, table_end, alignment)?;
+        self.extents(tensors, data_offset)?;
+        if self.mode == Mode::Diagnose {
+            self.tail(tensors, table_end, data_offset, alignment)?;
+        }
+        Ok(())
+    }
+
+    /// The offsets of the table: aligned, and each the sum of the padded sizes before it.
+    fn offsets(
+        &mut self,
+        tensors: &[Tensor<'a>],
+        table_end: usize,
+        alignment: u64,
+    ) -> Result<(), Stop> {
         let mut expected = Some(0u64);
         let mut drift = Some(0u64);
         for (index, tensor) in tensors.iter().enumerate() {
@@ -67,11 +82,8 @@ impl<'a> Walk<'a> {
             let at = offset_field(tensors, index, table_end);
             if !tensor.offset.is_multiple_of(alignment) {
                 self.report(&rule::DATA_001, at, || {
-                    (
-                        field("offset"),
-                        tensor.offset.to_string(),
-                        format!("a multiple of {alignment}"),
-                    )
+                    let expected = format!("a multiple of {alignment}");
+                    (field("offset"), tensor.offset.to_string(), expected)
                 })?;
             }
             // ggml's own sum goes by sizes alone. A gap moves all that follows, so offsets that
@@ -96,21 +108,28 @@ impl<'a> Walk<'a> {
                     (field("dims"), found, "a sum below 2^64".into())
                 })?;
             }
-            let end = data_offset.checked_add(tensor.offset).and_then(|s| s.checked_add(byte_len));
+        }
+        Ok(())
+    }
+
+    /// Every tensor's data are within the file.
+    fn extents(&mut self, tensors: &[Tensor<'a>], data_offset: u64) -> Result<(), Stop> {
+        let file_len = wide(self.bytes.len());
+        for (index, tensor) in tensors.iter().enumerate() {
+            let start = data_offset.checked_add(tensor.offset);
+            let Some(byte_len) = tensor.byte_len else { continue };
+            let end = start.and_then(|start| start.checked_add(byte_len));
             if end.is_none_or(|end| end > file_len) {
-                let start = data_offset.saturating_add(tensor.offset);
-                self.report(&rule::DATA_004, narrow(start), || {
+                self.report(&rule::DATA_004, narrow(start.unwrap_or(u64::MAX)), || {
                     let end = end.map_or("2^64 or more".into(), |end| {
                         format!("{end} ({} missing)", end.saturating_sub(file_len))
                     });
                     let found = format!("the end of the file at byte {file_len}");
                     let name = escape(tensor.name.0, 72);
-                    (field("data"), found, format!("the data of \"{name}\" up to byte {end}"))
+                    let expected = format!("the data of \"{name}\" up to byte {end}");
+                    (format!("tensors[{index}].data"), found, expected)
                 })?;
             }
-        }
-        if self.mode == Mode::Diagnose {
-            self.tail(tensors, table_end, data_offset, alignment)?;
         }
         Ok(())
     }

@@ -1,0 +1,45 @@
+//! The reference names the rule that a case is about: what a person reads is the right reason.
+
+use gguf_assay_cases::{Corpus, Verdict};
+use gguf_assay_format::{Profile, Requirement, Rule, diagnose, read};
+
+/// Rules that no authority enforces are never the reason for a refusal, only seen beside it.
+fn binds(rule: &Rule) -> bool {
+    [rule.spec, rule.ggml].iter().any(|by| matches!(by, Requirement::Must(_)))
+}
+
+#[test]
+fn a_rejected_case_breaks_its_rule_first() {
+    let mut wrong = Vec::new();
+    for case in Corpus::embedded().cases.iter().filter(|case| !case.is_large()) {
+        let bytes = case.build().unwrap().to_bytes();
+        let rejecting: Vec<Profile> = Profile::ALL
+            .into_iter()
+            .filter(|&profile| *case.verdict(profile) == Verdict::Reject)
+            .collect();
+        let named: Vec<&str> = rejecting
+            .iter()
+            .filter_map(|&profile| read(&bytes, profile).err())
+            .map(|violation| violation.rule().id)
+            .collect();
+        if binds(case.rule) && !rejecting.is_empty() && !named.contains(&case.rule.id) {
+            wrong.push(format!("{}: {}, but {named:?}", case.id, case.rule));
+        }
+    }
+    assert!(wrong.is_empty(), "{} cases\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn diagnosis_and_strict_reading_agree() {
+    for case in Corpus::embedded().cases.iter().filter(|case| !case.is_large()) {
+        let bytes = case.build().unwrap().to_bytes();
+        let diagnosis = diagnose(&bytes);
+        for profile in Profile::ALL {
+            let strict = read(&bytes, profile).err().map(|violation| violation.rule().id);
+            let mut binding = diagnosis.violations.iter().filter(|v| v.binds(profile));
+            let first = binding.next().map(|violation| violation.rule().id);
+            assert_eq!(strict, first, "{} under {profile}", case.id);
+            assert_eq!(diagnosis.accepted_by(profile), strict.is_none(), "{}", case.id);
+        }
+    }
+}

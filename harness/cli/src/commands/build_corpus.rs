@@ -1,0 +1,35 @@
+//! `gguf-assay build-corpus`: the files of the cases, from their TOML.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use gguf_assay_cases::{Corpus, files, lint};
+
+/// Build the files of all cases beside their TOML, after checking the cases
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The folder that holds the cases
+    #[arg(default_value = "corpus")]
+    dir: PathBuf,
+    /// Write nothing; fail if a file is not what its case builds
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let corpus = Corpus::from_dir(&args.dir)?;
+    let mut errors = lint(&corpus, true);
+    if errors.is_empty() && !args.check {
+        let written = files::write(&corpus, &args.dir)?;
+        println!("{} cases, {written} files written", corpus.cases.len());
+        return Ok(crate::SUCCESS);
+    }
+    if args.check {
+        errors.extend(files::compare(&corpus, &args.dir));
+    }
+    for error in &errors {
+        eprintln!("{error}");
+    }
+    println!("{} cases, {} problems", corpus.cases.len(), errors.len());
+    Ok(if errors.is_empty() { crate::SUCCESS } else { crate::FINDINGS })
+}

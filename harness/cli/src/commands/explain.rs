@@ -1,0 +1,113 @@
+//! `gguf-assay explain`: a rule or a case in full.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use gguf_assay_cases::{Case, Corpus};
+use gguf_assay_format::{Profile, Requirement, Rule, diagnose};
+
+use super::{corpus, print};
+use crate::style::{bold, dim};
+
+/// Explain a rule or a case: what it asks, who asks it, what goes wrong without it
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A rule (META-006) or a case (read/metadata/duplicate-key)
+    #[arg(value_name = "RULE|CASE")]
+    name: String,
+    /// More cases, from the TOML files of this folder
+    #[arg(long, value_name = "DIR")]
+    cases: Vec<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let corpus = corpus(&args.cases)?;
+    let mut text = String::new();
+    if let Some(rule) = Rule::find(&args.name.to_ascii_uppercase()) {
+        explain_rule(&mut text, rule, &corpus);
+    } else if let Some(case) = corpus.get(&args.name) {
+        explain_case(&mut text, case)?;
+    } else {
+        let near = nearest(&args.name, &corpus);
+        bail!(
+            "there is no rule or case `{}`{near}; see gguf-assay list rules, gguf-assay list cases",
+            args.name
+        );
+    }
+    print(&text)?;
+    Ok(crate::SUCCESS)
+}
+
+fn nearest(name: &str, corpus: &Corpus) -> String {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    let near = corpus.cases.iter().find(|case| !last.is_empty() && case.id.contains(last));
+    near.map_or(String::new(), |case| format!("; did you mean `{}`?", case.id))
+}
+
+fn explain_rule(text: &mut String, rule: &Rule, corpus: &Corpus) {
+    let _ = writeln!(text, "{}: {}", bold(rule.id), rule.title);
+    for (who, requirement) in [("spec", rule.spec), ("ggml", rule.ggml), ("policy", rule.policy)] {
+        let _ = match requirement {
+            Requirement::Must(clause) => writeln!(text, "  {who:<7} must: {clause}"),
+            Requirement::Should(clause) => writeln!(text, "  {who:<7} should: {clause}"),
+            Requirement::Silent => writeln!(text, "  {who:<7} silent"),
+        };
+    }
+    let _ = writeln!(text, "  effect  {}", rule.effect);
+    let _ = writeln!(text, "  advice  {}", rule.advice);
+    if !rule.cves.is_empty() {
+        let _ = writeln!(text, "  known   {}", rule.cves.join(", "));
+    }
+    let cases: Vec<&Case> = corpus.cases.iter().filter(|case| case.rule == rule).collect();
+    let _ = writeln!(text, "\n{} cases", cases.len());
+    const SHOWN: usize = 12;
+    for case in cases.iter().take(SHOWN) {
+        let _ = writeln!(text, "  {}  {}", case.id, dim(&case.summary));
+    }
+    if cases.len() > SHOWN {
+        let _ = writeln!(text, "  … {} more", cases.len() - SHOWN);
+    }
+}
+
+fn explain_case(text: &mut String, case: &Case) -> Result<()> {
+    let _ = writeln!(text, "{}: {}", bold(&case.id), case.summary);
+    let _ = writeln!(text, "  rule    {}: {}", case.rule, case.rule.title);
+    let _ = writeln!(text, "  source  {}", case.source);
+    for profile in Profile::ALL {
+        let _ = writeln!(text, "  {profile:<7} {}", case.verdict(profile));
+    }
+    if case.is_large() {
+        let _ = writeln!(text, "  large   built and run only with --large");
+        return Ok(());
+    }
+    let bytes = case.build()?.to_bytes();
+    let _ = writeln!(text, "\nwhat is wrong with it");
+    let diagnosis = diagnose(&bytes);
+    for violation in diagnosis.violations.iter().take(8) {
+        let _ = writeln!(text, "  {violation}");
+    }
+    if diagnosis.violations.is_empty() {
+        let _ = writeln!(text, "  nothing");
+    }
+    let _ = writeln!(text, "\n{} bytes", bytes.len());
+    hexdump(text, &bytes, 512);
+    Ok(())
+}
+
+/// The start of the file, 16 bytes a line, as `xxd` shows it.
+fn hexdump(text: &mut String, bytes: &[u8], most: usize) {
+    let shown = &bytes[..bytes.len().min(most)];
+    for (line, chunk) in shown.chunks(16).enumerate() {
+        let hex: Vec<String> = chunk.iter().map(|byte| format!("{byte:02x}")).collect();
+        let printable = |&byte: &u8| match byte {
+            b' '..=b'~' => char::from(byte),
+            _ => '.',
+        };
+        let ascii: String = chunk.iter().map(printable).collect();
+        let _ = writeln!(text, "  {:06x}  {:<47}  {ascii}", line * 16, hex.join(" "));
+    }
+    if bytes.len() > most {
+        let _ = writeln!(text, "  … {} more bytes", bytes.len() - most);
+    }
+}

@@ -1,0 +1,140 @@
+//! `gguf-assay list`: what there is.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use gguf_assay_format::{Profile, RULES, Status, TENSOR_TYPES};
+use serde_json::json;
+
+use super::{corpus, is_chosen, print};
+
+/// List the cases, rules, subjects or tensor types
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What to list
+    what: What,
+    /// Only names that match; * stands for anything
+    patterns: Vec<String>,
+    /// More cases, from the TOML files of this folder
+    #[arg(long, value_name = "DIR")]
+    cases: Vec<PathBuf>,
+    /// How to print the list
+    #[arg(long, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    Cases,
+    Rules,
+    Subjects,
+    Types,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let rows: Vec<(String, Vec<String>, serde_json::Value)> = match args.what {
+        What::Cases => corpus(&args.cases)?
+            .cases
+            .iter()
+            .map(|case| {
+                let verdict = |profile| case.verdict(profile).to_string();
+                let word = |profile| {
+                    let verdict = verdict(profile);
+                    verdict.split(' ').next().unwrap_or_default().to_owned()
+                };
+                let (spec, ggml) = (word(Profile::Spec), word(Profile::Ggml));
+                let cells = vec![case.rule.id.into(), spec, ggml, case.summary.clone()];
+                let json = json!({
+                    "id": case.id, "rule": case.rule.id, "summary": case.summary,
+                    "source": case.source, "large": case.is_large(),
+                    "verdict": { "spec": verdict(Profile::Spec), "ggml": verdict(Profile::Ggml) },
+                });
+                (case.id.clone(), cells, json)
+            })
+            .collect(),
+        What::Rules => RULES
+            .iter()
+            .map(|rule| {
+                let cells = vec![rule.required_by().into(), rule.title.into()];
+                let json = json!({
+                    "id": rule.id, "title": rule.title, "required_by": rule.required_by(),
+                    "spec": rule.spec.clause(), "ggml": rule.ggml.clause(),
+                    "policy": rule.policy.clause(), "effect": rule.effect,
+                    "advice": rule.advice, "cves": rule.cves,
+                });
+                (rule.id.to_owned(), cells, json)
+            })
+            .collect(),
+        What::Subjects => gguf_assay_subjects::all()
+            .iter()
+            .map(|subject| {
+                let manifest = &subject.manifest;
+                let cells = vec![manifest.language.clone(), manifest.summary.clone()];
+                let json = json!({
+                    "name": subject.name, "language": manifest.language,
+                    "summary": manifest.summary, "home": manifest.home,
+                    "licence": manifest.licence,
+                });
+                (subject.name.to_string(), cells, json)
+            })
+            .collect(),
+        What::Types => TENSOR_TYPES
+            .iter()
+            .map(|t| {
+                let status = match t.status {
+                    Status::Current => "current",
+                    Status::Removed => "removed",
+                    Status::Provisional => "provisional",
+                };
+                let block = match t.block_len {
+                    0 => "-".into(),
+                    len => format!("{} bytes for {len}", t.block_bytes),
+                };
+                let json = json!({
+                    "id": t.id, "name": t.name, "block_len": t.block_len,
+                    "block_bytes": t.block_bytes, "status": status,
+                });
+                (t.name.to_owned(), vec![t.id.to_string(), status.into(), block], json)
+            })
+            .collect(),
+    };
+    let rows: Vec<_> =
+        rows.into_iter().filter(|(name, ..)| is_chosen(&args.patterns, name)).collect();
+    let mut text = String::new();
+    if args.format == Format::Json {
+        let list: Vec<_> = rows.into_iter().map(|(.., json)| json).collect();
+        let _ = writeln!(text, "{}", serde_json::Value::from(list));
+    } else {
+        table(&mut text, &rows);
+    }
+    print(&text)?;
+    Ok(crate::SUCCESS)
+}
+
+/// Columns as wide as their cells; the last is not padded.
+fn table(text: &mut String, rows: &[(String, Vec<String>, serde_json::Value)]) {
+    let lines: Vec<Vec<&str>> = rows
+        .iter()
+        .map(|(name, cells, _)| {
+            std::iter::once(name.as_str()).chain(cells.iter().map(String::as_str)).collect()
+        })
+        .collect();
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.len()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for line in &lines {
+        let cells: Vec<String> =
+            line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let _ = writeln!(text, "{}", cells.join("  ").trim_end());
+    }
+}

@@ -1,0 +1,239 @@
+//! `gguf-assay run`: judges subjects by the cases.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use gguf_assay::process::{Bounds, Process, Program};
+use gguf_assay::report::{Report, SubjectReport};
+use gguf_assay::{CaseFiles, Expectations, Options, Profile, Unclear};
+use gguf_assay_cases::Case;
+use gguf_assay_subjects::{Status, SubjectFolder, cache_dir};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::{corpus, is_chosen, print, subjects};
+
+/// Judge readers by the cases, and print a matrix
+///
+/// Without a name, every subject that is there is judged; the others are named as skipped. Each
+/// subject runs in a process of its own, with limits on time, memory and output. A failure that the
+/// subject's expectation file lists is a known failure; anything else makes the exit status 1.
+///
+///     gguf-assay run                                    all subjects that are there
+///     gguf-assay run ggml --filter 'read/alignment/*'   some cases
+///     gguf-assay run --adapter 'python3 my_adapter.py'  a reader of your own
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Names of subjects, or patterns with *
+    subjects: Vec<String>,
+    /// A program that speaks the adapter protocol (harness/suite/PROTOCOL.md), instead of subjects
+    #[arg(long, value_name = "CMD", conflicts_with = "subjects")]
+    adapter: Option<String>,
+    /// The known failures of the adapter
+    #[arg(long, value_name = "FILE", requires = "adapter")]
+    expect: Option<PathBuf>,
+    /// Only cases that match; * stands for anything
+    #[arg(long, value_name = "GLOB")]
+    filter: Vec<String>,
+    /// Whose rules count
+    #[arg(long, default_value = "ggml")]
+    profile: Profile,
+    /// How to print the results; `json` is stable and documented
+    #[arg(long, default_value = "text")]
+    format: Format,
+    /// Write the results to a file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Also list the known failures, by reason
+    #[arg(long, short)]
+    verbose: bool,
+    /// Also run cases with large files (gigabytes)
+    #[arg(long)]
+    large: bool,
+    /// More cases, from the TOML files of this folder
+    #[arg(long, value_name = "DIR")]
+    cases: Vec<PathBuf>,
+    /// Seconds for one answer, instead of each subject's own limit
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f32>,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Markdown,
+}
+
+/// A subject to run, or why not.
+struct Job {
+    name: String,
+    program: std::result::Result<Program, String>,
+    bounds: Bounds,
+    options: Options,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let corpus = corpus(&args.cases)?;
+    let cases: Vec<&Case> =
+        corpus.cases.iter().filter(|case| is_chosen(&args.filter, &case.id)).collect();
+    if cases.is_empty() {
+        bail!("no case matches {}", args.filter.join(", "));
+    }
+    if let Some(seconds) = args.timeout
+        && !(seconds.is_finite() && seconds > 0.0)
+    {
+        bail!("a time limit is a positive number of seconds");
+    }
+    let jobs = jobs(args)?;
+    let files = CaseFiles::new().context("cannot make a folder for the cases' files")?;
+    let whole = args.filter.is_empty();
+    let reports = run_all(&jobs, &cases, &files, whole);
+
+    let ggml = gguf_assay_oracle::version();
+    let ggml = format!("{ggml} ({})", gguf_assay_oracle::source());
+    let report = Report::new(&ggml, args.profile.name(), cases.len(), reports);
+    let text = match args.format {
+        Format::Text => report.to_text(&corpus, args.verbose),
+        Format::Json => report.to_json() + "\n",
+        Format::Markdown => report.to_markdown(),
+    };
+    match &args.out {
+        Some(path) => {
+            std::fs::write(path, &text)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        None => print(&text)?,
+    }
+    Ok(if report.is_as_expected() { crate::SUCCESS } else { crate::FINDINGS })
+}
+
+fn jobs(args: &Args) -> Result<Vec<Job>> {
+    let options = |expectations, unclear| Options {
+        large: args.large,
+        expectations,
+        unclear,
+        ..Options::new(args.profile)
+    };
+    let bounds = |mut bounds: Bounds| {
+        if let Some(seconds) = args.timeout {
+            bounds.time = Duration::from_secs_f32(seconds);
+        }
+        bounds
+    };
+    if let Some(command) = &args.adapter {
+        let expectations = match &args.expect {
+            Some(path) => {
+                let text = std::fs::read_to_string(path);
+                let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+                parse_expectations(&text, path)?
+            }
+            None => Expectations::default(),
+        };
+        let program = adapter(command)?;
+        return Ok(vec![Job {
+            name: "adapter".into(),
+            program: Ok(program),
+            bounds: bounds(Bounds::default()),
+            options: options(expectations, Unclear::default()),
+        }]);
+    }
+    let cache = cache_dir()?;
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
+    let job = |subject: SubjectFolder| {
+        let expectations = subject.expectations().map_err(anyhow::Error::msg)?;
+        let program = match subject.status(&cache) {
+            Status::Builtin | Status::Installed => Ok(subject.program(&cache, &own)),
+            Status::NotInstalled => {
+                Err(format!("not installed: gguf-assay subjects install {}", subject.name))
+            }
+            Status::OutOfDate => {
+                Err(format!("out of date: gguf-assay subjects install {}", subject.name))
+            }
+        };
+        Ok(Job {
+            name: subject.name.to_string(),
+            program,
+            bounds: bounds(subject.bounds()),
+            options: options(expectations, subject.manifest.unclear.clone()),
+        })
+    };
+    subjects::chosen(&args.subjects)?.into_iter().map(job).collect()
+}
+
+fn parse_expectations(text: &str, path: &Path) -> Result<Expectations> {
+    let parsed = Expectations::parse(text).map_err(anyhow::Error::msg);
+    parsed.with_context(|| path.display().to_string())
+}
+
+fn adapter(command: &str) -> Result<Program> {
+    let words = shlex::split(command).context("the adapter's command has an open quote")?;
+    let Some((program, args)) = words.split_first() else {
+        bail!("the adapter's command is empty")
+    };
+    Ok(Program { program: program.into(), args: args.to_vec(), ..Program::default() })
+}
+
+/// Runs the jobs, as many at a time as there are processors.
+fn run_all(jobs: &[Job], cases: &[&Case], files: &CaseFiles, whole: bool) -> Vec<SubjectReport> {
+    let bars = MultiProgress::new();
+    if !std::io::stderr().is_terminal() {
+        bars.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let next = AtomicUsize::new(0);
+    let reports: Mutex<Vec<Option<SubjectReport>>> = Mutex::new(vec![None; jobs.len()]);
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(index) else { return };
+                    let report = run_job(job, cases, files, whole, &bars);
+                    if let Ok(mut reports) = reports.lock() {
+                        reports[index] = Some(report);
+                    }
+                }
+            });
+        }
+    });
+    reports.into_inner().unwrap_or_default().into_iter().flatten().collect()
+}
+
+fn run_job(
+    job: &Job,
+    cases: &[&Case],
+    files: &CaseFiles,
+    whole: bool,
+    bars: &MultiProgress,
+) -> SubjectReport {
+    let program = match &job.program {
+        Ok(program) => program.clone(),
+        Err(why) => return SubjectReport::skipped(&job.name, why),
+    };
+    let bar = bars.add(ProgressBar::new(cases.len() as u64).with_prefix(job.name.clone()));
+    if let Ok(style) = ProgressStyle::with_template("{prefix:>12} {bar:30} {pos}/{len} {wide_msg}")
+    {
+        bar.set_style(style);
+    }
+    let mut process = match Process::start(program, job.bounds) {
+        Ok(process) => process,
+        Err(error) => return SubjectReport::broken(&job.name, &error),
+    };
+    let mut run = gguf_assay::run(&mut process, cases, files, &job.options, |result| {
+        bar.set_message(result.case.clone());
+        bar.inc(1);
+    });
+    if whole {
+        let ids = cases.iter().map(|case| case.id.as_str());
+        run.stale = job.options.expectations.stale(ids, job.options.profile);
+    }
+    bar.finish_and_clear();
+    SubjectReport::of(&job.name, run)
+}

@@ -1,0 +1,74 @@
+//! The folders of the subjects: that all of them load, and fit the corpus.
+
+use gguf_assay::{Corpus, Profile};
+use gguf_assay_subjects::{Install, all};
+
+#[test]
+fn builtins_come_first() {
+    let names: Vec<&str> = all().iter().map(|subject| subject.name).collect();
+    assert!(names.starts_with(&["reference", "ggml", "ggml-data"]), "{names:?}");
+    assert!(names.contains(&"candle") && names.contains(&"gguf-py"), "{names:?}");
+}
+
+#[test]
+fn known_failures_name_cases_that_exist() {
+    let corpus = Corpus::embedded();
+    for subject in all() {
+        let expectations = subject.expectations().unwrap();
+        for profile in Profile::ALL {
+            let ids = corpus.cases.iter().map(|case| case.id.as_str());
+            let stale = expectations.stale(ids, profile);
+            assert!(stale.is_empty(), "{}, profile {profile}: {stale:#?}", subject.name);
+        }
+    }
+}
+
+/// `--locked` refuses a lock file that does not know all that our own crates depend on.
+#[test]
+fn lock_files_of_adapters_know_the_dependencies_of_our_crates() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &std::path::Path| -> toml::Table {
+        let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+        toml::from_str(&text).unwrap()
+    };
+    for subject in all() {
+        let Install::Cargo { adapter, .. } = &subject.manifest.install else { continue };
+        let lock = read(&root.join(subject.name).join(adapter).join("Cargo.lock"));
+        for (package, folder) in [
+            ("gguf-assay", "suite"),
+            ("gguf-assay-cases", "cases"),
+            ("gguf-assay-format", "format"),
+        ] {
+            let locked = lock["package"].as_array().unwrap().iter();
+            let locked = locked.into_iter().find(|p| p["name"].as_str() == Some(package)).unwrap();
+            let locked = locked.get("dependencies").and_then(toml::Value::as_array);
+            let mut locked: Vec<&str> = locked
+                .into_iter()
+                .flatten()
+                .filter_map(|name| name.as_str()?.split(' ').next())
+                .collect();
+            let manifest = read(&root.join("..").join(folder).join("Cargo.toml"));
+            let mut declared: Vec<&str> = dependencies(&manifest);
+            for table in manifest.get("target").and_then(toml::Value::as_table).into_iter() {
+                let targets = table.values().filter_map(toml::Value::as_table);
+                declared.extend(targets.flat_map(dependencies));
+            }
+            locked.sort_unstable();
+            declared.sort_unstable();
+            assert_eq!(
+                locked, declared,
+                "{}: {package} has other dependencies than the lock file of {adapter} has; run \
+                 `cargo check` there",
+                subject.name
+            );
+        }
+    }
+}
+
+fn dependencies(table: &toml::Table) -> Vec<&str> {
+    ["dependencies", "build-dependencies"]
+        .iter()
+        .filter_map(|kind| table.get(*kind)?.as_table())
+        .flat_map(|table| table.keys().map(String::as_str))
+        .collect()
+}
