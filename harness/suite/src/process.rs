@@ -35,7 +35,7 @@ pub struct Program {
 pub struct Bounds {
     /// For one answer.
     pub time: Duration,
-    /// For the start: imports, just-in-time compilation.
+    /// For the start (imports, just-in-time compilation), and for an answer about a large file.
     pub start: Duration,
     /// Memory on top of what the subject has after its start, in bytes.
     pub memory: u64,
@@ -235,7 +235,8 @@ impl Process {
             profile: request.profile.name().into(),
         };
         let start = Instant::now();
-        match running.ask(&message, self.bounds.time) {
+        let time = if request.large { self.bounds.start } else { self.bounds.time };
+        match running.ask(&message, time) {
             Ok(answer) => match parse(&answer, id) {
                 Ok(Ok(value)) => Answer::Value(Box::new(value)),
                 Ok(Err(failure)) => Answer::Failure(failure),
@@ -247,7 +248,7 @@ impl Process {
             },
             Err(Silence::Time) => {
                 self.stop();
-                let limit = self.bounds.time.as_secs_f32();
+                let limit = time.as_secs_f32();
                 Answer::TimedOut(format!("no answer within {limit} s"))
             }
             Err(Silence::Memory(bytes)) => {
@@ -261,7 +262,7 @@ impl Process {
             Err(Silence::Ended) => {
                 let answer = match self.running.take() {
                     Some(mut running) => {
-                        let status = running.wait(start + self.bounds.time);
+                        let status = running.wait(start + time);
                         // Its last words arrive on another thread.
                         thread::sleep(Duration::from_millis(20));
                         self.death(status)

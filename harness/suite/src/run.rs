@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use gguf_assay_cases::Case;
+use gguf_assay_cases::{Case, Verdict as Wanted};
 use gguf_assay_format::{Profile, printable};
 use serde::{Deserialize, Serialize};
 
@@ -94,6 +94,9 @@ pub(crate) fn run_case(
     if case.is_large() && !options.large {
         return skipped("its file is large; run with --large");
     }
+    if case.is_large() && *case.verdict(options.profile) != Wanted::Reject {
+        return skipped("its value is too large to pass on; only refusals of it are judged");
+    }
     if !channel.about().ops.iter().any(|op| op == "read") {
         return skipped("the subject does not read files");
     }
@@ -108,12 +111,9 @@ pub(crate) fn run_case(
         }
     };
     let start = Instant::now();
-    let request = ReadRequest { path, profile: options.profile };
+    let request = ReadRequest { path, profile: options.profile, large: case.is_large() };
     let answer = channel.read(&request);
     let millis = start.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
-    if case.is_large() {
-        let _ = std::fs::remove_file(&request.path);
-    }
 
     let (outcome, detail) = outcome(&answer, expected.as_ref(), &options.unclear);
     let wanted_verdict = case.verdict(options.profile);

@@ -22,7 +22,10 @@ pub fn serve(mut subject: impl Subject) -> io::Result<()> {
             }
             Request::Read { id, path, profile } => {
                 let result = match profile.parse::<Profile>() {
-                    Ok(profile) => subject.read(&ReadRequest { path: path.into(), profile }),
+                    Ok(profile) => {
+                        let large = false;
+                        subject.read(&ReadRequest { path: path.into(), profile, large })
+                    }
                     Err(message) => Err(Failure::Unimplemented(message)),
                 };
                 serde_json::to_string(&Response::to_read(id, &result))

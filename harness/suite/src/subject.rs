@@ -49,6 +49,8 @@ pub struct ReadRequest {
     pub path: PathBuf,
     /// Whose rules the run goes by, for readers that can be told.
     pub profile: Profile,
+    /// Whether the file is large: the reader is given more time.
+    pub large: bool,
 }
 
 /// Why a subject has no value to give.

@@ -227,23 +227,25 @@ impl<'a> Walk<'a> {
         let check = self.wants(&rule::META_012);
         let mut cursor = self.cursor;
         let mut unchecked = cursor;
+        let mut lengths = 0;
         for _ in 0..len {
-            let before = cursor;
             let length = cursor.count()?;
-            if length > GGML_MAX {
-                return None;
-            }
+            lengths |= length;
             // A length without a high bit in any byte is ASCII: no character can reach across it,
             // so the strings on both sides are UTF-8 if all the bytes together are.
-            if length & 0x8080_8080_8080_8080 != 0 {
-                if check && !is_utf8(unchecked.bytes_up_to(&before)) {
+            if check && length & 0x8080_8080_8080_8080 != 0 {
+                let strings = unchecked.bytes_up_to(&cursor);
+                let end = strings.len().checked_sub(cursor.width.bytes())?;
+                if !is_utf8(strings.get(..end)?) {
                     return None;
                 }
                 unchecked = cursor;
             }
             cursor.bytes(length)?;
         }
-        (!check || is_utf8(unchecked.bytes_up_to(&cursor))).then_some(cursor)
+        // No length is above what the lengths have together.
+        let fine = lengths <= GGML_MAX && (!check || is_utf8(unchecked.bytes_up_to(&cursor)));
+        fine.then_some(cursor)
     }
 
     /// The rules on `general.*`. Returns the alignment to go on with.
