@@ -94,7 +94,7 @@ fn check(bytes: &[u8]) {
             (info.offset() as u64, Some(info.nbytes() as u64))
         );
         let dims: Vec<_> = tensor.dims.iter().collect();
-        assert_eq!(dims, info.shape().iter().map(|&dim| dim as u64).collect::<Vec<_>>());
+        assert_eq!(dims, info.shape());
     }
 }
 

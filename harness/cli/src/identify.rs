@@ -115,23 +115,22 @@ pub(crate) fn identify(bytes: &[u8]) -> Option<Identity> {
                      convert_hf_to_gguf.py",
         });
     }
-    if head.iter().all(|&byte| byte == 0) {
-        return Some(Identity {
-            what: "a file that starts with zeros: space was reserved, but never written",
-            advice: "the download or copy did not finish: download it again",
-        });
-    }
     if lower.starts_with(b"<?xml") || lower.starts_with(b"{") {
         return Some(Identity {
             what: "XML or JSON text, such as an error message of a server, not a model",
             advice: "read it: it may say why the download was refused",
         });
     }
-    if let Some(at) = head.windows(4).position(|window| window == MAGIC) {
-        let _ = at;
+    if head.windows(4).any(|window| window == MAGIC) {
         return Some(Identity {
             what: "a GGUF file with something in front of it",
             advice: "the download kept a header that does not belong to the file: download it again",
+        });
+    }
+    if head.starts_with(&[0; 4]) {
+        return Some(Identity {
+            what: "a file that starts with zeros: the space was reserved, but its start never written",
+            advice: "the download or copy did not finish: download it again",
         });
     }
     if std::str::from_utf8(text)

@@ -168,9 +168,7 @@ pub fn read_within<'a>(
         (_, None, _) => Err(Violation::new(
             &rule::FILE_002,
             0,
-            "header".into(),
-            "a file that could not be read".into(),
-            "a whole file".into(),
+            ("header".into(), "a file that could not be read".into(), "a whole file".into()).into(),
         )),
     }
 }

@@ -16,21 +16,28 @@ pub struct Violation(Box<Details>);
 struct Details {
     rule: &'static Rule,
     offset: u64,
-    field: String,
-    found: String,
-    expected: String,
+    report: Report,
+}
+
+/// What the walk says of a violation besides its rule and offset.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) field: String,
+    pub(crate) found: String,
+    pub(crate) expected: String,
+    pub(crate) missing: Option<u64>,
+}
+
+impl From<(String, String, String)> for Report {
+    fn from((field, found, expected): (String, String, String)) -> Report {
+        Report { field, found, expected, missing: None }
+    }
 }
 
 impl Violation {
     #[cold]
-    pub(crate) fn new(
-        rule: &'static Rule,
-        offset: u64,
-        field: String,
-        found: String,
-        expected: String,
-    ) -> Violation {
-        Violation(Box::new(Details { rule, offset, field, found, expected }))
+    pub(crate) fn new(rule: &'static Rule, offset: u64, report: Report) -> Violation {
+        Violation(Box::new(Details { rule, offset, report }))
     }
 
     /// The rule that is broken.
@@ -45,22 +52,28 @@ impl Violation {
 
     /// The path of the faulty field, such as `metadata[3].value.count`.
     pub fn field(&self) -> &str {
-        &self.0.field
+        &self.0.report.field
     }
 
     /// What the file has there.
     pub fn found(&self) -> &str {
-        &self.0.found
+        &self.0.report.found
     }
 
     /// What the rule asks for.
     pub fn expected(&self) -> &str {
-        &self.0.expected
+        &self.0.report.expected
     }
 
     /// Whether `profile` refuses the file for it; if not, it is a note under that profile.
     pub fn binds(&self, profile: Profile) -> bool {
         self.0.rule.binds(profile)
+    }
+
+    /// How many bytes the file lacks at this field, at least, if it ends too early and that can be
+    /// told.
+    pub fn missing(&self) -> Option<u64> {
+        self.0.report.missing
     }
 
     /// Whether the file seems to end too early.
@@ -71,7 +84,7 @@ impl Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Details { rule, offset, field, found, expected } = &*self.0;
+        let Details { rule, offset, report: Report { field, found, expected, .. } } = &*self.0;
         write!(
             f,
             "{rule} at {field} (byte {offset:#x}): {}: found {found}, expected {expected}",

@@ -294,6 +294,10 @@ fn utf8_in_arrays_is_checked_string_by_string() {
         "metadata[1].value[1]",
         102 + 0xa9 + 8,
     );
+    // Such strings themselves are checked as well.
+    let mut cut = [b'x'; 0xa9];
+    cut[0xa8] = 0xc3;
+    strings(&[b"ok", &cut, b""]).rejected(Spec, "META-012", "metadata[1].value[1]", 112);
     strings(&[b"ok", b"\xa9"]).rejected(Spec, "META-012", "metadata[1].value[1]", 112);
     strings(&[b"ok", b"\xc3"]).rejected(Spec, "META-012", "metadata[1].value[1]", 112);
     strings(&[b"\xe2\x82", b"\xac"]).rejected(Spec, "META-012", "metadata[1].value[0]", 102);

@@ -3,14 +3,15 @@
 mod support;
 
 use gguf_assay_format::{
-    Description, Field, Limits, Profile, Violation, diagnose, diagnose_within, lay_out, read,
+    Description, Field, Limits, OwnedArray, OwnedValue, Profile, ValueType, Violation, diagnose,
+    diagnose_within, lay_out, read,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestCaseResult;
 use support::{
-    Reach, anything, cases, data_bytes, described, look_at_all_of, same, up_to_hole, valid,
+    Reach, anything, cases, data_bytes, described, look_at_all_of, same, text, up_to_hole, valid,
 };
 
 /// No violation is left out.
@@ -173,6 +174,35 @@ proptest! {
             prop_assert!(names(&violation, expected), "{:?} for {:?}", violation, expected);
             prop_assert!(violation.is_truncation());
         }
+    }
+
+    #[test]
+    fn arrays_of_strings_are_utf8_where_each_string_is(
+        texts in vec((text(), prop::option::weighted(0.1, (any::<Index>(), 0x80u8..))), 1..8),
+    ) {
+        let damaged = texts.into_iter().map(|(mut text, damage)| {
+            if let (Some((place, byte)), false) = (damage, text.is_empty()) {
+                let place = place.index(text.len());
+                text[place] = byte;
+            }
+            text
+        });
+        let texts: Vec<Vec<u8>> = damaged.collect();
+        let bad = texts.iter().position(|text| std::str::from_utf8(text).is_err());
+        let strings = texts.into_iter().map(OwnedValue::String).collect();
+        let array = OwnedValue::Array(OwnedArray::new(ValueType::String, strings));
+        let bytes = lay_out(&Description {
+            metadata: vec![
+                (b"general.architecture".into(), "llama".into()),
+                (b"a".into(), array),
+            ],
+            ..Description::default()
+        })
+        .to_bytes();
+        let wanted = bad.map(|index| ("META-012", format!("metadata[1].value[{index}]")));
+        let found = read(&bytes, Profile::Spec).err();
+        prop_assert_eq!(found.map(|v| (v.rule().id, v.field().to_owned())), wanted);
+        prop_assert!(read(&bytes, Profile::Ggml).is_ok());
     }
 
     #[test]

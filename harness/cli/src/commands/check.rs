@@ -99,6 +99,9 @@ struct ViolationJson {
     offset: u64,
     found: String,
     expected: String,
+    /// How many bytes the file lacks here, at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<u64>,
     advice: &'static str,
 }
 
@@ -221,12 +224,13 @@ impl Summary {
         let read = if self.complete { "" } else { " read before the reader had to stop" };
         let _ = writeln!(
             text,
-            "  GGUF version {}, {}-endian, {size} bytes ({})",
+            "  GGUF version {}, {}-endian, bytes {}",
             self.version,
             self.byte_order,
-            human(size)
+            sized(size)
         );
-        let (keys, tensors) = (plural(self.keys, "key"), plural(self.tensors, "tensor"));
+        let (keys, tensors) =
+            (plural(self.keys as u64, "key"), plural(self.tensors as u64, "tensor"));
         let _ = write!(text, "  {keys}, {tensors}{read}, alignment {}", self.alignment);
         let _ = match self.data_offset {
             Some(offset) => writeln!(text, ", data from byte {offset}"),
@@ -255,6 +259,7 @@ impl From<&Violation> for ViolationJson {
             offset: violation.offset(),
             found: violation.found().into(),
             expected: violation.expected().into(),
+            missing: violation.missing(),
             advice: rule.advice,
         }
     }
@@ -323,11 +328,12 @@ fn answer(size: u64, identity: Option<&Identity>, diagnosis: &Diagnosis<'_>) -> 
 /// How much is missing, and from where on.
 fn cut_off(size: u64, violation: &Violation, diagnosis: &Diagnosis<'_>) -> String {
     let Some(gguf) = diagnosis.gguf.as_ref().filter(|_| diagnosis.complete) else {
-        return format!(
-            "the file is cut off: it ends in {} at byte {size}; found {}",
-            violation.field(),
-            violation.found()
-        );
+        let missing = match violation.missing() {
+            Some(missing) => format!(", at least {} missing", plural(missing, "byte")),
+            None => String::new(),
+        };
+        let field = violation.field();
+        return format!("the file is cut off: it ends in {field}, at byte {size}{missing}");
     };
     let ends = gguf.tensors.iter().map(|tensor| {
         let end = gguf.data_offset.checked_add(tensor.offset)?.checked_add(tensor.byte_len?)?;
@@ -343,24 +349,25 @@ fn cut_off(size: u64, violation: &Violation, diagnosis: &Diagnosis<'_>) -> Strin
         1 => String::new(),
         number => format!(" and {} more of {} tensors", number - 1, gguf.tensors.len()),
     };
-    format!(
-        "the file is cut off: {} missing ({} of {}), in the data of tensor \"{}\"{of}",
-        plural(missing as usize, "byte"),
-        human(missing),
-        human(last),
-        escape(tensor.name.0, 72)
-    )
+    let name = escape(tensor.name.0, 72);
+    let missing = format!("{} of {}", plural(missing, "byte"), sized(last));
+    format!("the file is cut off: {missing} missing, from the data of tensor \"{name}\"{of}")
 }
 
-fn plural(number: usize, noun: &str) -> String {
+fn plural(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// `98362432 (93.8 MiB)`; small numbers stand alone.
+fn sized(bytes: u64) -> String {
+    if bytes < 1024 { bytes.to_string() } else { format!("{bytes} ({})", human(bytes)) }
 }
 
 /// A size for people: `93.8 MiB`.
 fn human(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
-        return plural(bytes as usize, "byte");
+        return plural(bytes, "byte");
     }
     let mut size = bytes as f64 / 1024.0;
     let mut unit = 0;

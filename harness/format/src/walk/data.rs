@@ -3,6 +3,7 @@
 use super::{Mode, Stop, Walk, count, narrow, wide};
 use crate::cursor::pad;
 use crate::reader::Tensor;
+use crate::violation::Report;
 use crate::{MAGIC, TensorType, ValueType, escape, rule};
 
 impl<'a> Walk<'a> {
@@ -55,7 +56,8 @@ impl<'a> Walk<'a> {
             return Err(self.fatal(&rule::DATA_005, table_end, || {
                 let missing = data_offset.saturating_sub(file_len);
                 let found = format!("the end of the file, {} before", count(missing, "byte"));
-                ("padding".into(), found, format!("a data section at byte {data_offset}"))
+                let expected = format!("a data section at byte {data_offset}");
+                Report { field: "padding".into(), found, expected, missing: Some(missing) }
             }));
         }
         self.zeros(wide(table_end), data_offset, || "padding".into())?;
@@ -121,13 +123,15 @@ impl<'a> Walk<'a> {
             let end = start.and_then(|start| start.checked_add(byte_len));
             if end.is_none_or(|end| end > file_len) {
                 self.report(&rule::DATA_004, narrow(start.unwrap_or(u64::MAX)), || {
-                    let end = end.map_or("2^64 or more".into(), |end| {
-                        format!("{end} ({} missing)", end.saturating_sub(file_len))
-                    });
+                    let missing = end.map(|end| end.saturating_sub(file_len));
+                    let end = match (end, missing) {
+                        (Some(end), Some(missing)) => format!("{end} ({missing} missing)"),
+                        _ => "2^64 or more".into(),
+                    };
                     let found = format!("the end of the file at byte {file_len}");
                     let name = escape(tensor.name.0, 72);
                     let expected = format!("the data of \"{name}\" up to byte {end}");
-                    (format!("tensors[{index}].data"), found, expected)
+                    Report { field: format!("tensors[{index}].data"), found, expected, missing }
                 })?;
             }
         }

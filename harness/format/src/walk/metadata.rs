@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Report, Stop, Walk, count, indices, narrow, value_field, wide};
+use super::{Stop, Walk, count, indices, narrow, value_field, wide};
 use crate::cursor::Cursor;
 use crate::path::ValuePath;
 use crate::reader::Entry;
@@ -344,7 +344,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn not_utf8(field: String, bytes: &[u8]) -> Report {
+fn not_utf8(field: String, bytes: &[u8]) -> (String, String, String) {
     (field, format!("\"{}\"", escape(bytes, 64)), "UTF-8".into())
 }
 fn is_lower_snake(key: &[u8]) -> bool {

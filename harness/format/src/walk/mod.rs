@@ -9,6 +9,7 @@ use crate::cursor::{ByteOrder, CountWidth, Cursor};
 use crate::path::ValuePath;
 use crate::reader::{Entry, Gguf};
 use crate::rule::{self, Rule};
+use crate::violation::Report;
 use crate::{Limits, Profile, Violation};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,9 +32,6 @@ pub(crate) struct Walk<'a> {
     pub(crate) omitted: u64,
     pub(crate) refused: [bool; Profile::ALL.len()],
 }
-
-/// Field path, what was found, what was expected.
-type Report = (String, String, String);
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(bytes: &'a [u8], mode: Mode, limits: Limits) -> Walk<'a> {
@@ -59,11 +57,11 @@ impl<'a> Walk<'a> {
 
     /// Reports a violation after which reading can go on; ends a strict reading that it binds.
     #[cold]
-    fn report(
+    fn report<R: Into<Report>>(
         &mut self,
         rule: &'static Rule,
         offset: usize,
-        describe: impl FnOnce() -> Report,
+        describe: impl FnOnce() -> R,
     ) -> Result<(), Stop> {
         if !self.wants(rule) {
             return Ok(());
@@ -72,8 +70,7 @@ impl<'a> Walk<'a> {
             *refused |= rule.binds(profile);
         }
         if self.violations.len() < self.limits.violations || self.mode != Mode::Diagnose {
-            let (field, found, expected) = describe();
-            self.violations.push(Violation::new(rule, wide(offset), field, found, expected));
+            self.violations.push(Violation::new(rule, wide(offset), describe().into()));
         } else {
             self.omitted = self.omitted.saturating_add(1);
         }
@@ -85,11 +82,11 @@ impl<'a> Walk<'a> {
 
     /// Reports a violation after which nothing more can be read.
     #[cold]
-    fn fatal(
+    fn fatal<R: Into<Report>>(
         &mut self,
         rule: &'static Rule,
         offset: usize,
-        describe: impl FnOnce() -> Report,
+        describe: impl FnOnce() -> R,
     ) -> Stop {
         match self.report(rule, offset, describe) {
             Ok(()) | Err(Stop) => Stop,
@@ -102,15 +99,17 @@ impl<'a> Walk<'a> {
         let left = wide(self.cursor.remaining());
         let position = self.cursor.position();
         self.fatal(&rule::FILE_002, position, || {
-            let found = match needed.and_then(|needed| needed.checked_sub(left)) {
-                Some(missing) => format!("{}, {} missing", count(left, "byte"), missing),
+            let missing = needed.and_then(|needed| needed.checked_sub(left));
+            let found = match missing {
+                Some(missing) => format!("{}, {missing} missing", count(left, "byte")),
                 None => count(left, "byte"),
             };
+            let found = format!("the end of the file after {found}");
             let expected = match needed {
                 Some(needed) => format!("{what}, {}", count(needed, "byte")),
                 None => format!("{what}, 2^64 bytes or more"),
             };
-            (field, format!("the end of the file after {found}"), expected)
+            Report { field, found, expected, missing }
         })
     }
 
@@ -143,6 +142,7 @@ impl<'a> Walk<'a> {
 fn value_field(index: usize) -> String {
     ValuePath::Entry(index).to_string()
 }
+
 /// Records `0..count`; the walk ends with the file long before a count beyond `usize` could.
 fn indices(count: u64) -> std::ops::Range<usize> {
     0..usize::try_from(count).unwrap_or(usize::MAX)

@@ -149,7 +149,7 @@ fn tensor_name() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Short texts, and lengths around those that have a high bit in one of their bytes.
-fn text() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn text() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         8 => "\\PC{0,9}".prop_map(String::into_bytes),
         1 => any::<String>().prop_map(String::into_bytes),

@@ -1,0 +1,171 @@
+//! What the command prints and what errors say, against `golden/`. After a change that is meant,
+//! `INSTA_UPDATE=always cargo test -p gguf-assay-cli --test golden` writes the new texts.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use gguf_assay_cases::Corpus;
+use gguf_assay_format::{Profile, read};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn snapshot(folder: &str, name: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(root().join("golden").join(folder));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
+
+/// Runs the command at the root of the repository.
+fn assay(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gguf-assay"));
+    command.args(args).current_dir(root()).env("NO_COLOR", "1").env("COLUMNS", "100");
+    command.output().unwrap()
+}
+
+/// The call, what it printed and its exit status.
+fn transcript(args: &[&str]) -> String {
+    let output = assay(args);
+    let mut text = format!("$ gguf-assay {}\n", args.join(" "));
+    text += &String::from_utf8(output.stdout).unwrap();
+    text += &String::from_utf8(output.stderr).unwrap();
+    let _ = writeln!(text, "[exit status {}]", output.status.code().unwrap());
+    text
+}
+
+/// What the strict reader says about every case, one snapshot an area.
+#[test]
+fn errors() {
+    let corpus = Corpus::embedded();
+    let mut areas: Vec<&str> = corpus.cases.iter().map(|case| case.area()).collect();
+    areas.sort_unstable();
+    areas.dedup();
+    for area in areas {
+        let mut text = String::new();
+        for case in corpus.cases.iter().filter(|case| case.area() == area && !case.is_large()) {
+            let bytes = case.build().unwrap().to_bytes();
+            let says = Profile::ALL.map(|profile| match read(&bytes, profile) {
+                Ok(_) => "accepted".to_owned(),
+                Err(violation) => violation.to_string(),
+            });
+            let _ = match says {
+                [spec, ggml] if spec == ggml => writeln!(text, "{}\n  {spec}", case.id),
+                [spec, ggml] => writeln!(text, "{}\n  spec: {spec}\n  ggml: {ggml}", case.id),
+            };
+        }
+        snapshot("errors", area, &text);
+    }
+}
+
+/// What `check` answers, for files that need different answers.
+#[test]
+fn check() {
+    let mut text = String::new();
+    for id in [
+        "read/tensors/every-scalar-type",
+        "read/metadata/key-hyphen",
+        "read/arrays/nested",
+        "read/metadata/duplicate-key",
+        "read/metadata/key-escape-sequence",
+        "read/truncation/quantized-at-tensors-1-dims-0-plus-1",
+        "read/truncation/quantized-at-tensors-1-data",
+        "read/truncation/minimal-at-header-magic",
+        "read/download/html",
+        "read/download/lfs-pointer",
+        "read/download/ggjt",
+        "read/download/gzip",
+        "read/download/zip",
+        "read/download/safetensors",
+        "read/download/zeros-for-magic",
+        "read/download/zeros-before",
+    ] {
+        text += &transcript(&["check", &format!("corpus/{id}.gguf")]);
+        text.push('\n');
+    }
+    snapshot("cli", "check", &text);
+}
+
+#[test]
+fn check_json() {
+    let text = transcript(&[
+        "check",
+        "--format",
+        "json",
+        "corpus/read/metadata/duplicate-key.gguf",
+        "corpus/read/download/html.gguf",
+    ]);
+    snapshot("cli", "check-json", &text);
+}
+
+#[test]
+fn wrong_calls() {
+    let mut text = String::new();
+    for args in [
+        &["check", "there/is/no/such.gguf"][..],
+        &["check", "corpus"],
+        &["explain", "META-999"],
+        &["explain", "duplicate-key"],
+        &["run", "no-such-reader"],
+        &["run", "reference", "--filter", "nothing/*"],
+        &["run", "--profile", "strict"],
+        &["run", "reference", "--timeout", "0"],
+        &["run", "--adapter", "there/is/no/adapter"],
+        &["subjects", "install", "no-such-reader"],
+        &["serve", "no-such-reader"],
+    ] {
+        text += &transcript(args);
+        text.push('\n');
+    }
+    snapshot("cli", "wrong-calls", &text);
+}
+
+#[test]
+fn explanations() {
+    let mut text = transcript(&["explain", "META-006"]);
+    text.push('\n');
+    text += &transcript(&["explain", "read/metadata/duplicate-key"]);
+    snapshot("cli", "explain", &text);
+}
+
+#[test]
+fn lists() {
+    let mut text = transcript(&["list", "rules"]);
+    text.push('\n');
+    text += &transcript(&["list", "types"]);
+    text.push('\n');
+    text += &transcript(&["list", "cases", "read/alignment/*"]);
+    snapshot("cli", "list", &text);
+}
+
+#[test]
+fn help() {
+    let mut text = String::new();
+    for args in [&["--help"][..], &["run", "--help"], &["check", "--help"], &["subjects", "--help"]]
+    {
+        text += &transcript(args);
+        text.push('\n');
+    }
+    snapshot("cli", "help", &text);
+}
+
+/// Nothing that a file says reaches the terminal as it is.
+#[test]
+fn no_control_characters_reach_the_terminal() {
+    let corpus = Corpus::embedded();
+    let cases = corpus.cases.iter().filter(|case| ["metadata", "tensors"].contains(&case.area()));
+    let paths: Vec<String> = cases.map(|case| format!("corpus/{}.gguf", case.id)).collect();
+    let committed = paths.iter().map(String::as_str).filter(|path| root().join(path).exists());
+    for format in ["text", "json"] {
+        let mut args = vec!["check", "--all", "--format", format];
+        args.extend(committed.clone());
+        let text = String::from_utf8(assay(&args).stdout).unwrap();
+        assert!(text.contains("key-escape-sequence"), "the hostile cases are among them");
+        for line in text.lines() {
+            assert_eq!(line.chars().find(|c| c.is_control()), None, "{line:?}");
+        }
+    }
+}

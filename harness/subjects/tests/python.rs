@@ -1,0 +1,89 @@
+//! The protocol loop that adapters in Python share, driven with a reader made for it.
+
+use std::path::Path;
+
+use gguf_assay::process::{Bounds, Process, Program};
+use gguf_assay::{Answer, Channel, Failure, OwnedValue, Profile, ReadRequest};
+
+const ADAPTER: &str = r#"
+import sys
+import gguf_assay_adapter as adapter
+
+class Odd(Exception):
+    pass
+
+def read(path):
+    print("what a reader prints is no answer")
+    case = path.rsplit("/", 1)[-1]
+    if case == "values":
+        return {
+            "version": 3,
+            "metadata": [
+                ["text", {"string": adapter.text(b"\xc3\xa9")}],
+                ["bytes", {"string": adapter.text(b"\xff")}],
+                ["f32", {"f32": adapter.f32(-0.0)}],
+                ["f64", {"f64": adapter.f64(float("inf"))}],
+                ["u64", {"u64": adapter.integer(2**64 - 1)}],
+                ["array", adapter.array("u8", [adapter.integer(7)])],
+            ],
+            "tensors": [adapter.tensor("t", "F32", [4, 2], 0, "00")],
+        }
+    if case == "key-error":
+        raise KeyError("a sentence without quotes")
+    if case == "recursion":
+        return read(path)
+    if case == "odd":
+        raise Odd("of a module")
+    if case == "unimplemented":
+        raise adapter.Unimplemented("big-endian")
+    sys.exit(3)
+
+adapter.serve(lambda: {"name": "odd", "version": "1", "ops": ["read"]}, read)
+"#;
+
+#[test]
+#[ignore = "needs python3"]
+fn what_a_reader_does_is_reported_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("adapter.py");
+    std::fs::write(&script, ADAPTER).unwrap();
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
+    let program = Program {
+        program: "python3".into(),
+        args: vec![script.display().to_string()],
+        env: vec![
+            ("PYTHONPATH".into(), shared.display().to_string()),
+            ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
+        ],
+        dir: None,
+    };
+    let mut process = Process::start(program, Bounds::default()).unwrap();
+    let mut read = |case: &str| {
+        let path = Path::new("/no/such/folder").join(case);
+        process.read(&ReadRequest { path, profile: Profile::Ggml, large: false })
+    };
+    let rejected = |kind: &str, message: &str| {
+        Answer::Failure(Failure::Rejected { message: message.into(), kind: kind.into() })
+    };
+
+    let Answer::Value(file) = read("values") else { panic!("a value") };
+    let metadata = file.metadata.unwrap();
+    let value = |key: &str| &metadata.iter().find(|(k, _)| k == key.as_bytes()).unwrap().1;
+    assert_eq!(*value("text"), OwnedValue::String("é".into()));
+    assert_eq!(*value("bytes"), OwnedValue::String(b"\xff".into()));
+    assert!(matches!(value("f32"), OwnedValue::F32(zero) if zero.to_bits() == 1 << 31));
+    assert_eq!(*value("f64"), OwnedValue::F64(f64::INFINITY));
+    assert_eq!(*value("u64"), OwnedValue::U64(u64::MAX));
+    assert_eq!(file.tensors.unwrap()[0].dims, Some(vec![4, 2]));
+
+    assert_eq!(read("key-error"), rejected("KeyError", "a sentence without quotes"));
+    assert_eq!(read("odd"), rejected("__main__.Odd", "of a module"));
+    let Answer::Failure(Failure::Rejected { kind, .. }) = read("recursion") else {
+        panic!("a refusal")
+    };
+    assert_eq!(kind, "RecursionError");
+    let unimplemented = Failure::Unimplemented("big-endian".into());
+    assert_eq!(read("unimplemented"), Answer::Failure(unimplemented));
+    assert!(matches!(read("exit"), Answer::Crashed(how) if how.contains("status 3")));
+    assert!(matches!(read("values"), Answer::Value(_)), "it is started again");
+}
