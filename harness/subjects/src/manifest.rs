@@ -139,16 +139,15 @@ impl Manifest {
         match &self.install {
             Install::Builtin => None,
             Install::Python { package, packages, .. } => {
-                let pins = packages.iter().filter_map(|pin| pin.split_once("=="));
-                pins.into_iter().find(|(name, _)| name == package).map(|(_, v)| v.to_owned())
+                let mut pins = packages.iter().filter_map(|pin| pin.split_once("=="));
+                pins.find(|(name, _)| name == package).map(|(_, version)| version.to_owned())
             }
             Install::Cargo { adapter, package, .. } => {
                 let lock: toml::Table =
                     toml::from_str(file(&format!("{adapter}/Cargo.lock"))?).ok()?;
-                let locked = lock.get("package")?.as_array()?.iter();
-                let found = locked.into_iter().find(|locked| {
-                    locked.get("name").and_then(toml::Value::as_str) == Some(package)
-                })?;
+                let mut locked = lock.get("package")?.as_array()?.iter();
+                let name = |locked: &toml::Value| locked.get("name")?.as_str().map(str::to_owned);
+                let found = locked.find(|locked| name(locked).as_ref() == Some(package))?;
                 Some(found.get("version")?.as_str()?.to_owned())
             }
         }

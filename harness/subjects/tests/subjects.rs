@@ -39,8 +39,8 @@ fn lock_files_of_adapters_know_the_dependencies_of_our_crates() {
             ("gguf-assay-cases", "cases"),
             ("gguf-assay-format", "format"),
         ] {
-            let locked = lock["package"].as_array().unwrap().iter();
-            let locked = locked.into_iter().find(|p| p["name"].as_str() == Some(package)).unwrap();
+            let mut packages = lock["package"].as_array().unwrap().iter();
+            let locked = packages.find(|locked| locked["name"].as_str() == Some(package)).unwrap();
             let locked = locked.get("dependencies").and_then(toml::Value::as_array);
             let mut locked: Vec<&str> = locked
                 .into_iter()
@@ -49,8 +49,8 @@ fn lock_files_of_adapters_know_the_dependencies_of_our_crates() {
                 .collect();
             let manifest = read(&root.join("..").join(folder).join("Cargo.toml"));
             let mut declared: Vec<&str> = dependencies(&manifest);
-            for table in manifest.get("target").and_then(toml::Value::as_table).into_iter() {
-                let targets = table.values().filter_map(toml::Value::as_table);
+            if let Some(targets) = manifest.get("target").and_then(toml::Value::as_table) {
+                let targets = targets.values().filter_map(toml::Value::as_table);
                 declared.extend(targets.flat_map(dependencies));
             }
             locked.sort_unstable();
