@@ -43,3 +43,19 @@ fn diagnosis_and_strict_reading_agree() {
         }
     }
 }
+
+/// The profiles part only where a rule says so.
+#[test]
+fn verdicts_differ_where_the_rule_does() {
+    for case in &Corpus::embedded().cases {
+        let [spec, ggml] = Profile::ALL.map(|profile| case.verdict(profile).clone());
+        let differ = matches!(
+            (&spec, &ggml),
+            (Verdict::Accept, Verdict::Reject) | (Verdict::Reject, Verdict::Accept)
+        );
+        if differ {
+            let [spec, ggml] = Profile::ALL.map(|profile| case.rule.binds(profile));
+            assert_ne!(spec, ggml, "{}: {} does not tell the profiles apart", case.id, case.rule);
+        }
+    }
+}

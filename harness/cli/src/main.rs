@@ -3,6 +3,7 @@
 mod commands;
 mod identify;
 mod mapped;
+mod real;
 mod style;
 
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ enum Command {
     List(commands::list::Args),
     Explain(commands::explain::Args),
     Subjects(commands::subjects::Args),
+    Real(commands::real::Args),
     BuildCorpus(commands::build_corpus::Args),
     Serve(commands::serve::Args),
 }
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Command::List(args) => commands::list::run(&args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Subjects(args) => commands::subjects::run(&args),
+        Command::Real(args) => commands::real::run(&args),
         Command::BuildCorpus(args) => commands::build_corpus::run(&args),
         Command::Serve(args) => commands::serve::run(&args),
     };

@@ -85,7 +85,9 @@ impl OwnedArray {
 
     /// The elements as they are laid down.
     pub fn iter(&self) -> impl Iterator<Item = &OwnedValue> {
-        (0..self.times).flat_map(|_| &self.elements)
+        // Nothing takes no time to repeat, however often.
+        let times = if self.elements.is_empty() { 0 } else { self.times };
+        (0..times).flat_map(|_| &self.elements)
     }
 }
 

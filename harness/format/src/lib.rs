@@ -7,7 +7,7 @@
 //!
 //! The reader borrows everything from the input, does no I/O, allocates in proportion to the
 //! records that it has really seen (never by a count that a header claims), recurses to a fixed
-//! depth, and takes time linear in the input. Nothing in this crate panics on any input.
+//! depth, and takes time linear in the input. No input makes it panic.
 //!
 //! This is not a loader: tensor data are found and bounded, not decoded.
 //!

@@ -9,7 +9,8 @@ pub enum Profile {
     /// The text of ggml's `docs/gguf.md`, version 3; where it gives history, versions 1 and 2.
     Spec,
     /// What ggml does, in the version that this project pins, with the check of llama.cpp's model
-    /// loader that tensors lie within the file.
+    /// loader that tensors lie within the file. It differs where ggml looks keys up as C strings: to
+    /// ggml, a key `general.alignment` with a zero byte and more behind it is the alignment.
     Ggml,
 }
 

@@ -323,6 +323,23 @@ rules! {
         effect: "a reader cannot tell which layout of the blocks is meant",
         advice: "current llama.cpp ignores it; set it to 2 with gguf-py's gguf_set_metadata",
     }
+    META_017 = "META-017" {
+        title: "general.file_type, if it is there, is a u32 that ggml lists",
+        spec: Should("General metadata: general.file_type: uint32 (the text's list ends at 18)"),
+        ggml: Should("llama.h: enum llama_ftype (ends at 42)"),
+        effect: "a label that readers show or trust; the types of the tensors are what counts",
+        advice: "harmless: every tensor states its own type",
+    }
+    META_018 = "META-018" {
+        title: "the separator token has the key that readers look for: \"seperator_token_id\"",
+        spec: Silent,
+        ggml: Silent,
+        policy: Should(
+            "llama-arch.cpp: LLM_KV_TOKENIZER_SEP_ID is misspelt, the text's spelling is not",
+        ),
+        effect: "a separator token that no reader finds",
+        advice: "write the id under tokenizer.ggml.seperator_token_id as well",
+    }
     ALIGN_001 = "ALIGN-001" {
         title: "general.alignment is a u32",
         spec: Must("General, Required: general.alignment"),

@@ -56,7 +56,7 @@ impl Layout {
     }
 
     /// The whole file in memory. For files with large holes, write the
-    /// [`segments`](Layout::segments) instead.
+    /// [`segments`](Layout::segments) instead: as every `Vec`, this one panics if it cannot grow.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for segment in &self.segments {
@@ -263,11 +263,13 @@ impl Writer {
     fn array(&mut self, path: &str, array: &OwnedArray) {
         self.u32(&format!("{path}.type"), array.element_type.id());
         self.count(&format!("{path}.count"), array.len());
-        let size = array.element_type.size();
-        if let (Some(size), true) = (size, array.len() > MOST_ELEMENT_FIELDS) {
+        if array.element_type.size().is_some() && array.len() > MOST_ELEMENT_FIELDS {
             let start = self.position;
             match array.elements.as_slice() {
-                [zero] if is_zero(zero) => self.zeros(array.len().saturating_mul(size)),
+                [zero] if is_zero(zero) => {
+                    let size = zero.value_type().size().unwrap_or(0);
+                    self.zeros(array.len().saturating_mul(size));
+                }
                 _ => array.iter().for_each(|element| self.scalar(element)),
             }
             self.field(format!("{path}.elements"), start);

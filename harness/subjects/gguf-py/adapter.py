@@ -87,7 +87,7 @@ def read(path):
                 type_name=tensor.tensor_type.name,
                 dims=tensor.shape,
                 # The reader adds in 64 bits, so that a tensor may end up before its section.
-                offset=(tensor.data_offset - reader.data_offset) % 2**64,
+                offset=(int(tensor.data_offset) - int(reader.data_offset)) % 2**64,
                 sha256=sha256(tensor.data),
             )
             for tensor in reader.tensors

@@ -210,10 +210,13 @@ fn check_python(oldest: &str) -> String {
     format!(
         "import sys\n\
          found = sys.version.split()[0]\n\
-         if sys.version_info < ({version}): sys.exit(f'Python {oldest} is needed, this is {{found}}')\n\
-         try: import venv, ensurepip\n\
-         except ImportError: sys.exit(f'Python {{found}} has no venv module; on Debian and Ubuntu it \
-         is the package python3-venv')\n\
+         if sys.version_info < ({version}):\n \
+             sys.exit(f'Python {oldest} is needed, this is {{found}}')\n\
+         try:\n \
+             import venv, ensurepip\n\
+         except ImportError:\n \
+             sys.exit(f'Python {{found}} has no venv module; '\n \
+                 'on Debian and Ubuntu it is the package python3-venv')\n\
          print(found)"
     )
 }
@@ -278,6 +281,8 @@ impl Failed {
                     "getaddrinfo failed",
                     "Network is unreachable",
                     "network failure seems to have happened",
+                    "Could not connect to server",
+                    "(from versions: none)", // all that a quiet pip says
                 ];
                 let hint = match offline.iter().any(|words| tail.contains(words)) {
                     true => "\nThe package registry cannot be reached: is this machine offline?",

@@ -1,5 +1,5 @@
-//! The readers that the suite judges, one folder each: how to install and start them, which of their
-//! refusals are unclear, and their known failures.
+//! The readers that the suite judges, one folder each: how to install and start them, which of
+//! their refusals are unclear, and their known failures.
 //!
 //! A folder has a `subject.toml` (see [`Manifest`]), an `expect.toml` (see [`Expectations`]) and
 //! what the adapter is made of. The folders are part of this crate; a new one needs no new code

@@ -4,6 +4,7 @@ pub(crate) mod build_corpus;
 pub(crate) mod check;
 pub(crate) mod explain;
 pub(crate) mod list;
+pub(crate) mod real;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod subjects;

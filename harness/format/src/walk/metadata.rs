@@ -9,6 +9,9 @@ use crate::reader::Entry;
 use crate::rule::{self, Rule};
 use crate::{Array, DEFAULT_ALIGNMENT, Text, Value, ValueType, escape};
 
+/// The last of llama.cpp's `enum llama_ftype` that may stand in a file.
+const LAST_FILE_TYPE: u32 = 42;
+
 /// ggml's `GGUF_MAX_STRING_LENGTH` and `GGUF_MAX_ARRAY_ELEMENTS`.
 const GGML_MAX: u64 = 1 << 30;
 
@@ -313,7 +316,29 @@ impl<'a> Walk<'a> {
         narrow(entry.value_offset).saturating_add(length)
     }
 
-    pub(super) fn split_keys(&mut self) -> Result<(), Stop> {
+    /// Notes on keys that the container does not need but its readers do.
+    pub(super) fn noted_keys(&mut self) -> Result<(), Stop> {
+        if let Some((index, Entry { value, value_offset, .. })) = self.find("general.file_type")
+            && !matches!(value, Value::U32(0..=LAST_FILE_TYPE))
+        {
+            self.report(&rule::META_017, narrow(value_offset), || {
+                let found = format!("the {} {value}", value.value_type());
+                (value_field(index), found, format!("a u32 up to {LAST_FILE_TYPE}"))
+            })?;
+        }
+        if let Some((index, entry)) = self.find("tokenizer.ggml.separator_token_id")
+            && self.find("tokenizer.ggml.seperator_token_id").is_none()
+        {
+            self.report(&rule::META_018, narrow(entry.offset), || {
+                let found = format!("only \"{}\"", entry.key);
+                let expected = "also \"tokenizer.ggml.seperator_token_id\"".into();
+                (format!("metadata[{index}].key"), found, expected)
+            })?;
+        }
+        self.split_keys()
+    }
+
+    fn split_keys(&mut self) -> Result<(), Stop> {
         let asked = [
             ("split.no", ValueType::U16),
             ("split.count", ValueType::U16),

@@ -126,7 +126,7 @@ impl<'a> Walk<'a> {
         self.tensors(tensor_count)?;
         self.layout()?;
         if self.mode == Mode::Diagnose {
-            self.split_keys()?;
+            self.noted_keys()?;
         }
         Ok(())
     }

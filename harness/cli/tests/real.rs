@@ -1,0 +1,291 @@
+//! The command, the reader and ggml on real files, and on one larger than memory ought to hold.
+//!
+//! A real file that is not in the cache makes its tests ignored, by name; with
+//! `GGUF_ASSAY_REQUIRE_REAL=1` it makes them fail.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gguf_assay::process::{Bounds, Process, Program};
+use gguf_assay::{
+    Answer, Channel, Failure, Profile, ReadRequest, Reference, Subject, difference, sha256,
+};
+use gguf_assay_format::{
+    Description, OwnedArray, OwnedValue, Segment, TENSOR_TYPES, TensorDescription, ValueType,
+    lay_out, read,
+};
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+
+const ASSAY: &str = env!("CARGO_BIN_EXE_gguf-assay");
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let required = std::env::var("GGUF_ASSAY_REQUIRE_REAL").is_ok_and(|value| value == "1");
+    let mut trials = vec![huge()];
+    for entry in entries() {
+        let entry = Arc::new(entry);
+        let skipped = !entry.here && !required;
+        if skipped && !arguments.list {
+            eprintln!("skipped: {} is not here (gguf-assay real fetch)", entry.name);
+        }
+        let mut test = |name: &str, test: fn(&Entry)| {
+            let shared = Arc::clone(&entry);
+            let trial = Trial::test(format!("{}/{name}", entry.name), move || {
+                if !shared.here {
+                    let how = "not here; bring it with: gguf-assay real fetch";
+                    return Err(Failed::from(format!("{} is {how} {}", shared.name, shared.name)));
+                }
+                test(&shared);
+                Ok(())
+            });
+            trials.push(trial.with_ignored_flag(skipped));
+        };
+        test("is-the-file-that-is-meant", is_meant);
+        test("check", check);
+        test("strict-reader", strict_reader);
+        test("ggml-agrees", ggml_agrees);
+        if entry.name == SMOLLM2 {
+            test("cut-by-one-byte", cut_by_one_byte);
+            test("cut-by-half", cut_by_half);
+            test("cut-in-the-tensor-table", cut_in_the_tensor_table);
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// An entry of `corpus/real.toml`, as the command lists it.
+struct Entry {
+    name: String,
+    path: PathBuf,
+    here: bool,
+    json: Value,
+}
+
+impl Entry {
+    fn facts(&self) -> &Value {
+        &self.json["facts"]
+    }
+
+    fn accepts(&self, profile: Profile) -> bool {
+        self.facts()["accepted"][profile.name()].as_bool().unwrap()
+    }
+}
+
+fn entries() -> Vec<Entry> {
+    let listed = Command::new(ASSAY).args(["real", "list", "--format", "json"]).output().unwrap();
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let list: Vec<Value> = serde_json::from_slice(&listed.stdout).unwrap();
+    let entry = |json: Value| Entry {
+        name: json["name"].as_str().unwrap().into(),
+        path: json["path"].as_str().unwrap().into(),
+        here: json["here"].as_bool().unwrap(),
+        json,
+    };
+    list.into_iter().map(entry).collect()
+}
+
+/// What `gguf-assay check` finds, and its exit status.
+fn assay_check(path: &Path, profile: Profile) -> (Value, i32) {
+    let checked = Command::new(ASSAY)
+        .args(["check", "--format", "json", "--profile", profile.name()])
+        .arg(path)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&checked.stderr);
+    let finding = serde_json::from_slice(&checked.stdout);
+    let finding = finding.unwrap_or_else(|e| panic!("not one JSON object: {e}\n{stderr}"));
+    (finding, checked.status.code().unwrap())
+}
+
+fn is_meant(entry: &Entry) {
+    let path = Command::new(ASSAY).args(["real", "path", &entry.name]).output().unwrap();
+    assert_eq!(String::from_utf8(path.stdout).unwrap().trim_end(), entry.path.to_str().unwrap());
+    let bytes = fs::read(&entry.path).unwrap();
+    assert_eq!(bytes.len() as u64, entry.json["size"]);
+    assert_eq!(sha256(&bytes), entry.json["sha256"]);
+}
+
+fn check(entry: &Entry) {
+    let facts = entry.facts();
+    for profile in Profile::ALL {
+        let (finding, status) = assay_check(&entry.path, profile);
+        assert_eq!(status, i32::from(!entry.accepts(profile)), "{profile}: {finding}");
+        assert_eq!(finding["accepted"], facts["accepted"], "{finding}");
+        let summary = &finding["summary"];
+        assert_eq!(summary["complete"], true, "{finding}");
+        for what in ["version", "tensors", "keys"] {
+            assert_eq!(summary[what], facts[what], "{what}: {finding}");
+        }
+        let types: serde_json::Map<String, Value> =
+            serde_json::from_value::<Vec<(String, Value)>>(summary["types"].clone())
+                .unwrap()
+                .into_iter()
+                .collect();
+        assert_eq!(Value::from(types), facts["types"]);
+    }
+}
+
+fn strict_reader(entry: &Entry) {
+    let bytes = fs::read(&entry.path).unwrap();
+    for profile in Profile::ALL {
+        match read(&bytes, profile) {
+            Ok(gguf) => {
+                assert!(entry.accepts(profile), "{profile} accepts it");
+                assert_eq!(gguf.version, entry.facts()["version"]);
+                assert_eq!(gguf.tensors.len(), entry.facts()["tensors"]);
+                assert_eq!(gguf.metadata.len(), entry.facts()["keys"]);
+                assert!(gguf.tensors.iter().all(|tensor| gguf.tensor_bytes(tensor).is_some()));
+            }
+            Err(violation) => {
+                assert!(!entry.accepts(profile), "{violation}");
+                assert_eq!(violation.rule().id, "HDR-003", "{violation}");
+            }
+        }
+    }
+}
+
+fn ggml_agrees(entry: &Entry) {
+    let request = ReadRequest { path: entry.path.clone(), profile: Profile::Ggml, large: true };
+    let ours = Reference.read(&request);
+    for subject in ["ggml", "ggml-data"] {
+        let program = Program {
+            program: ASSAY.into(),
+            args: vec!["serve".into(), subject.into()],
+            ..Program::default()
+        };
+        let mut ggml = Process::start(program, Bounds::default()).unwrap();
+        match (&ours, ggml.read(&request)) {
+            (Ok(ours), Answer::Value(ggml)) => {
+                assert!(entry.accepts(Profile::Ggml), "{subject} accepts it");
+                assert_eq!(difference(&ggml, ours), None, "{subject}");
+                assert_eq!(difference(ours, &ggml), None, "{subject}");
+            }
+            (Err(_), Answer::Failure(Failure::Rejected { message, .. })) => {
+                assert!(!entry.accepts(Profile::Ggml), "{subject} refuses it: {message}");
+                assert!(message.contains("GGUFv1 is no longer supported"), "{subject}: {message}");
+            }
+            (ours, ggml) => panic!("{subject}: {ggml:?}; the reference: {ours:?}"),
+        }
+    }
+}
+
+const SMOLLM2: &str = "SmolLM2-135M-Instruct.Q4_1";
+/// The data section starts here, and ends with the file.
+const SMOLLM2_DATA: u64 = 1_785_664;
+const SMOLLM2_SIZE: u64 = 98_362_432;
+
+/// The first `size` bytes of the file are refused: by both profiles and by ggml, in these words and
+/// at this field.
+fn cut(entry: &Entry, size: u64, answer: &str, field: &str, missing: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.gguf");
+    let mut whole = File::open(&entry.path).unwrap().take(size);
+    assert_eq!(io::copy(&mut whole, &mut File::create(&path).unwrap()).unwrap(), size);
+
+    for profile in Profile::ALL {
+        let (finding, status) = assay_check(&path, profile);
+        assert_eq!(status, 1, "{profile}: {finding}");
+        assert_eq!(finding["accepted"][profile.name()], false, "{finding}");
+        assert_eq!(finding["answer"], answer);
+        assert_eq!(finding["violations"][0]["field"], field);
+        assert_eq!(finding["violations"][0]["missing"], missing);
+    }
+
+    let program = Program {
+        program: ASSAY.into(),
+        args: vec!["serve".into(), "ggml".into()],
+        ..Program::default()
+    };
+    let mut ggml = Process::start(program, Bounds::default()).unwrap();
+    let answer = ggml.read(&ReadRequest { path, profile: Profile::Ggml, large: true });
+    assert!(matches!(answer, Answer::Failure(Failure::Rejected { .. })), "{answer:?}");
+}
+
+fn cut_by_one_byte(entry: &Entry) {
+    // The last tensor in the table, output_norm.weight, is also the last in the data: 576 F32 at
+    // offset 96574464, 1785664 + 96574464 + 576 * 4 = 98362432, the size.
+    let answer = "the file is cut off: 1 byte of 98362432 (93.8 MiB) missing, from the data of \
+                  tensor \"output_norm.weight\"";
+    cut(entry, SMOLLM2_SIZE - 1, answer, "tensors[271].data", 1);
+}
+
+fn cut_by_half(entry: &Entry) {
+    // 98362432 / 2 = 49181216. Record 70, blk.15.attn_output.weight, has 576 * 576 values in Q4_1
+    // at offset 47328768: 331776 / 32 * 20 = 207360 bytes, which run from byte 49114432 to byte
+    // 49321792. 49321792 - 49181216 = 140576 of them are missing, and so are the 201 tensors behind.
+    let half = SMOLLM2_SIZE / 2;
+    assert!((49_114_432..49_321_792).contains(&half));
+    assert_eq!(SMOLLM2_DATA + 47_328_768 + 207_360 - half, 140_576);
+    let answer = "the file is cut off: 49181216 bytes of 98362432 (93.8 MiB) missing, from the data \
+                  of tensor \"blk.15.attn_output.weight\" and 201 more of 272 tensors";
+    cut(entry, half, answer, "tensors[70].data", 140_576);
+}
+
+fn cut_in_the_tensor_table(entry: &Entry) {
+    // Record 136 starts at byte 1777607 with the length of its name, 8 bytes, and the 23 bytes of
+    // "blk.22.attn_norm.weight"; 5 of them are kept, 18 are not.
+    let size = 1_777_607 + 8 + 5;
+    let answer = "the file is cut off: it ends in tensors[136].name, at byte 1777620, at least 18 \
+                  bytes missing";
+    cut(entry, size, answer, "tensors[136].name", 18);
+}
+
+/// A check takes no memory for tensor data. The limit is one of Linux on what a process has to
+/// itself (heap, stacks, private maps that it may write), which a mapped file is no part of: more,
+/// and the process ends. So nothing has to be measured while it runs.
+fn huge() -> Trial {
+    const LIMIT_KIB: u64 = 64 << 10;
+    Trial::test("huge/check-takes-no-memory-for-tensor-data", move || {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("huge.gguf");
+        let size = write_huge(&path);
+        assert!(size > 10 << 30, "{size}");
+
+        let script = format!("ulimit -d {LIMIT_KIB} && exec \"$0\" check --format json \"$1\"");
+        let checked = Command::new("sh").args(["-c", &script, ASSAY]).arg(&path).output().unwrap();
+        let stderr = String::from_utf8_lossy(&checked.stderr);
+        assert_eq!(checked.status.code(), Some(0), "{}: {stderr}", checked.status);
+        let finding: Value = serde_json::from_slice(&checked.stdout).unwrap();
+        assert_eq!(finding["answer"], "the file is fine");
+        assert_eq!(finding["size"], size);
+        assert_eq!(finding["summary"]["tensors"], HUGE_TENSORS);
+        Ok(())
+    })
+    .with_ignored_flag(!cfg!(target_os = "linux"))
+}
+
+const HUGE_TENSORS: u64 = 1000;
+
+/// A valid file of a little more than 10 GiB, nearly all of it a hole, with a vocabulary; its size.
+fn write_huge(path: &Path) -> u64 {
+    let q4_k = TENSOR_TYPES.iter().find(|t| t.name == "Q4_K").unwrap();
+    // 256 values in 144 bytes: 4608 * 4608 take 11943936 bytes, 1000 tensors 11.1 GiB.
+    let tensor = |index| TensorDescription::zeros(&format!("t.{index}"), q4_k, &[4608, 4608]);
+    let tokens = (0..32_000).map(|index| OwnedValue::String(format!("token{index}").into()));
+    let tokens = OwnedArray::new(ValueType::String, tokens.collect());
+    let layout = lay_out(&Description {
+        metadata: vec![
+            ("general.architecture".into(), "llama".into()),
+            ("general.quantization_version".into(), 2u32.into()),
+            ("tokenizer.ggml.tokens".into(), OwnedValue::Array(tokens)),
+        ],
+        tensors: (0..HUGE_TENSORS).map(tensor).collect(),
+        ..Description::default()
+    });
+    let mut file = File::create(path).unwrap();
+    file.set_len(layout.len()).unwrap();
+    for segment in layout.segments() {
+        match segment {
+            Segment::Bytes(bytes) => file.write_all(bytes).unwrap(),
+            Segment::Zeros(len) => {
+                file.seek(SeekFrom::Current(i64::try_from(*len).unwrap())).unwrap();
+            }
+        }
+    }
+    layout.len()
+}

@@ -1,0 +1,67 @@
+//! The published schema and the code agree on what a message is.
+
+use gguf_assay::protocol::{Described, PROTOCOL, Request, Response, file_to_json};
+use gguf_assay::{CaseFiles, Corpus, Failure, Profile, ReadRequest, Reference, Subject};
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+fn schema() -> Validator {
+    let text = include_str!("../protocol.schema.json");
+    jsonschema::validator_for(&serde_json::from_str(text).unwrap()).unwrap()
+}
+
+fn complaints(schema: &Validator, message: &Value) -> Vec<String> {
+    schema.iter_errors(message).map(|error| error.to_string()).collect()
+}
+
+#[test]
+fn every_message_of_a_run_is_valid() {
+    let schema = schema();
+    let files = CaseFiles::new().unwrap();
+    let mut reference = Reference;
+    let about = Described { protocol: PROTOCOL, about: reference.about() };
+    let mut messages = vec![
+        serde_json::to_value(&about).unwrap(),
+        serde_json::to_value(Request::Describe { protocol: PROTOCOL }).unwrap(),
+    ];
+    for (id, case) in Corpus::embedded().cases.iter().filter(|case| !case.is_large()).enumerate() {
+        let id = id as u64;
+        let path = files.path(case).unwrap();
+        let profile = Profile::Spec;
+        let request =
+            Request::Read { id, path: path.display().to_string(), profile: profile.name().into() };
+        messages.push(serde_json::to_value(request).unwrap());
+        let result = reference.read(&ReadRequest { path, profile, large: false });
+        messages.push(serde_json::to_value(Response::to_read(id, &result)).unwrap());
+        if let Some(expected) = case.expected().unwrap() {
+            messages.push(json!({ "id": id, "ok": file_to_json(&expected) }));
+        }
+    }
+    let unimplemented = Response::to_read(1, &Err(Failure::Unimplemented("big-endian".into())));
+    messages.push(serde_json::to_value(unimplemented).unwrap());
+    for message in &messages {
+        let complaints = complaints(&schema, message);
+        assert!(complaints.is_empty(), "{message}: {complaints:?}");
+    }
+}
+
+#[test]
+fn messages_that_depart_from_the_protocol_are_not() {
+    let schema = schema();
+    for message in [
+        json!({}),
+        json!({"op": "describe"}),
+        json!({"op": "read", "id": 1, "path": "x", "profile": "strict"}),
+        json!({"id": 1}),
+        json!({"id": 1, "ok": {}, "unimplemented": "x"}),
+        json!({"id": 1, "ok": {"size": 1}}),
+        json!({"id": 1, "ok": {"metadata": [["a", {"u32": 1}]]}}),
+        json!({"id": 1, "ok": {"metadata": [["a", {"u32": "1", "u8": "1"}]]}}),
+        json!({"id": 1, "ok": {"metadata": [["a", {"f32": "1.5"}]]}}),
+        json!({"id": 1, "ok": {"metadata": [["a"]]}}),
+        json!({"id": 1, "ok": {"tensors": [{"dims": ["1"]}]}}),
+        json!({"id": 1, "ok": {"tensors": [{"name": "t", "dims": [1]}]}}),
+    ] {
+        assert!(!complaints(&schema, &message).is_empty(), "{message} is valid");
+    }
+}
