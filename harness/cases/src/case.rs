@@ -1,5 +1,6 @@
 //! Cases: parsing, building, expectations.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use gguf_assay_format::{ByteOrder, Data, Description, Profile, Rule, TensorDescription, lay_out};
@@ -137,6 +138,14 @@ pub(crate) struct RawAny {
     any: String,
 }
 
+/// A fault as a case keeps it.
+#[derive(Clone, Debug)]
+enum FaultText {
+    Parsed(Fault),
+    /// The fault of a large case holds large values: it is parsed when the file is built.
+    Unparsed(Table),
+}
+
 /// A case: a description, at most one fault, and what is expected of a reader.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -152,8 +161,7 @@ pub struct Case {
     pub flags: Vec<Flag>,
     /// Why accepted values are not compared, if they are not.
     pub any_value: Option<String>,
-    /// The fault, if there is one.
-    pub fault: Option<Fault>,
+    fault: Option<FaultText>,
     verdicts: RawVerdicts,
     description: RawDescription,
     expect: Option<RawExpect>,
@@ -164,9 +172,16 @@ impl Case {
         let error = |message: String| CaseError { place: raw.id.clone(), message };
         let rule = Rule::find(&raw.rule)
             .ok_or_else(|| error(format!("there is no rule `{}`", raw.rule)))?;
-        let fault = raw.fault.as_ref().map(Fault::parse).transpose();
+        let fault = match raw.fault {
+            Some(table) if raw.flags.contains(&Flag::Large) => Some(FaultText::Unparsed(table)),
+            Some(table) => {
+                let fault = Fault::parse(&table);
+                Some(FaultText::Parsed(fault.map_err(|e| error(format!("fault: {e}")))?))
+            }
+            None => None,
+        };
         Ok(Case {
-            fault: fault.map_err(|e| error(format!("fault: {e}")))?,
+            fault,
             rule,
             id: raw.id,
             summary: raw.summary,
@@ -195,7 +210,7 @@ impl Case {
             source: sweep.source.clone(),
             flags: Vec::new(),
             any_value: None,
-            fault: Some(Fault::Cut { at: at.into(), plus }),
+            fault: Some(FaultText::Parsed(Fault::Cut { at: at.into(), plus })),
             verdicts: RawVerdicts { spec: verdict.clone(), ggml: verdict },
             description: sweep.description.clone(),
             expect: None,
@@ -220,6 +235,27 @@ impl Case {
     /// Whether the case is only built and run when asked for.
     pub fn is_large(&self) -> bool {
         self.flags.contains(&Flag::Large)
+    }
+
+    /// Whether there is a fault.
+    pub fn has_fault(&self) -> bool {
+        self.fault.is_some()
+    }
+
+    /// The fault, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text of the case.
+    pub fn fault(&self) -> Result<Option<Cow<'_, Fault>>, CaseError> {
+        match &self.fault {
+            None => Ok(None),
+            Some(FaultText::Parsed(fault)) => Ok(Some(Cow::Borrowed(fault))),
+            Some(FaultText::Unparsed(table)) => {
+                let fault = Fault::parse(table).map_err(|e| self.error(format!("fault: {e}")))?;
+                Ok(Some(Cow::Owned(fault)))
+            }
+        }
     }
 
     fn error(&self, message: impl Into<String>) -> CaseError {
@@ -250,7 +286,9 @@ impl Case {
     ///
     /// What is wrong with the text of the case, such as a fault at a field that is not there.
     pub fn build(&self) -> Result<BuiltFile, CaseError> {
-        let described = self.fault.as_ref().filter(|fault| fault.is_described());
+        let fault = self.fault()?;
+        let fault = fault.as_deref();
+        let described = fault.filter(|fault| fault.is_described());
         let description = self.description.parse(described).map_err(|m| self.error(m))?;
         let layout = lay_out(&description);
         let range = |path: &str| {
@@ -259,7 +297,7 @@ impl Case {
         };
         let mut file = BuiltFile::from(layout.clone());
         let len = file.len();
-        match &self.fault {
+        match fault {
             Some(Fault::Overwrite { at, value }) => {
                 let range = range(at)?;
                 let bytes = encode(value, description.byte_order);
@@ -300,7 +338,8 @@ impl Case {
         Ok(file)
     }
 
-    /// What a reader that accepts the file should have read; `None` if that is not compared.
+    /// What a reader that accepts the file should have read; `None` if that is not compared: the case
+    /// says so, or every profile refuses the file for bytes that mean nothing.
     ///
     /// It follows from the description, by the arithmetic of the layout: no reader had a part in it.
     ///
@@ -311,7 +350,12 @@ impl Case {
         if self.any_value.is_some() {
             return Ok(None);
         }
-        let described = self.fault.as_ref().filter(|fault| fault.is_described());
+        let fault = self.fault()?;
+        let described = fault.as_deref().filter(|fault| fault.is_described());
+        let refused = Profile::ALL.into_iter().all(|p| *self.verdict(p) == Verdict::Reject);
+        if refused && fault.is_some() && described.is_none() {
+            return Ok(None);
+        }
         let mut raw = self.description.clone();
         if let Some(expect) = &self.expect {
             raw.metadata = expect.metadata.clone().unwrap_or(raw.metadata);

@@ -70,7 +70,7 @@ fn check_description(case: &Case, say: &mut impl FnMut(String)) {
     };
     let built = match (case.build(), case.build_without_fault(), case.expected()) {
         (Ok(built), Ok(without), Ok(_)) => {
-            if case.fault.is_some() && built == without {
+            if case.has_fault() && built == without {
                 say("the fault changes nothing".into());
             }
             without
@@ -86,7 +86,7 @@ fn check_description(case: &Case, say: &mut impl FnMut(String)) {
             Err(violation) => say(format!("without its fault, {profile} refuses it: {violation}")),
             Ok(_) => {}
         }
-        if case.fault.is_none()
+        if !case.has_fault()
             && *case.verdict(profile) != Verdict::Accept
             && !(foreign || is_beyond_the_text(&description))
         {

@@ -292,7 +292,7 @@ impl Process {
         } else if status.and_then(|status| status.code()) == Some(101) {
             let panic = stderr.find("panicked at").map(|at| &stderr[at..]);
             let words: Vec<&str> = panic.unwrap_or_default().lines().take(2).collect();
-            Answer::Panicked(words.join(" "))
+            Answer::Panicked(without_registry(&words.join(" ")))
         } else {
             Answer::Crashed(how)
         }
@@ -311,6 +311,17 @@ fn parse(answer: &[u8], id: u64) -> Result<Result<gguf_assay_cases::FileValue, F
         return Err(format!("the answer is to request {}, not {id}", response.id));
     }
     response.into_read().map_err(|e| format!("the answer is not of the protocol: {e}"))
+}
+
+/// A panic's text without where cargo keeps its sources on this machine:
+/// `candle-core-0.11.1/src/…` instead of a path through somebody's home.
+fn without_registry(text: &str) -> String {
+    const REGISTRY: &str = ".cargo/registry/src/";
+    let Some(at) = text.find(REGISTRY) else { return text.into() };
+    let start = text[..at].rfind(' ').map_or(0, |space| space + 1);
+    let rest = &text[at + REGISTRY.len()..];
+    let package = rest.split_once('/').map_or(rest, |(_, package)| package);
+    format!("{}{package}", &text[..start])
 }
 
 fn describe_status(status: ExitStatus) -> String {
@@ -446,5 +457,17 @@ impl Channel for Process {
         let from = bytes.len().saturating_sub(400);
         let text = escape(bytes[from..].trim_ascii(), 400);
         if text.is_empty() { text } else { format!("stderr: {text}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_does_not_tell_where_home_is() {
+        let text = "panicked at /home/me/.cargo/registry/src/index-1/candle-0.1/src/a.rs:1:2: no";
+        assert_eq!(without_registry(text), "panicked at candle-0.1/src/a.rs:1:2: no");
+        assert_eq!(without_registry("panicked at src/a.rs: no"), "panicked at src/a.rs: no");
     }
 }

@@ -15,7 +15,6 @@ const OFFLINE: &[&str] = &[
     "Network is unreachable",
     "network failure seems to have happened",
     "Could not connect to server",
-    "(from versions: none)", // all that a quiet pip says
 ];
 
 /// Runs a client to its end and gives what it wrote to standard output.
@@ -37,6 +36,8 @@ pub(super) fn run(command: &mut Command, what: &str, install: &str) -> Result<Ve
         "\nThe package registry cannot be reached: is this machine offline?"
     } else if text.contains("No module named pip") {
         "\nThis Python has no pip; on Debian and Ubuntu it is the package python3-pip"
+    } else if text.contains("require a different python version") {
+        "\nThis Python does not do for the package; name another in GGUF_ASSAY_PYTHON"
     } else {
         ""
     };
@@ -77,6 +78,9 @@ mod tests {
         assert!(error.ends_with("is this machine offline?"), "{error}");
         let error = sh("echo '/usr/bin/python3: No module named pip' >&2; exit 1");
         assert!(error.contains("has no pip"), "{error}");
+        let error =
+            sh("echo 'ERROR: Ignored versions that require a different python version'; false");
+        assert!(error.ends_with("GGUF_ASSAY_PYTHON"), "{error}");
 
         let mut command = Command::new("no-such-client");
         let error = run(&mut command, "", "install it").unwrap_err().to_string();

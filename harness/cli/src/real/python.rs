@@ -89,6 +89,6 @@ fn python() -> Command {
 }
 
 fn run(mut command: Command, what: &str) -> Result<()> {
-    let install = "install Python 3.8 or later, or name one in GGUF_ASSAY_PYTHON";
+    let install = "install Python 3.9 or later, or name one in GGUF_ASSAY_PYTHON";
     client::run(&mut command, what, install).map(drop)
 }
