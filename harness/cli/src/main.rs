@@ -1,5 +1,8 @@
 //! The command `gguf-assay`: proves a loader right, and says what is wrong with a file.
 
+// The docs of the arguments are what `--help` prints, indented examples included.
+#![allow(rustdoc::invalid_rust_codeblocks)]
+
 mod commands;
 mod identify;
 mod mapped;

@@ -30,12 +30,12 @@ fn judge(subject: &str) -> Result<(), Failed> {
     for case in corpus.cases.iter().filter(|case| !case.is_large()) {
         let request = ReadRequest { path: files.path(case)?, profile: Profile::Ggml, large: false };
         let answer = process.read(&request);
-        let right = match (case.verdict(Profile::Ggml), &answer) {
-            (Verdict::Accept, Answer::Value(_)) => true,
-            (Verdict::Reject, Answer::Failure(Failure::Rejected { .. })) => true,
-            (Verdict::Either(_), Answer::Value(_) | Answer::Failure(_)) => true,
-            _ => false,
-        };
+        let right = matches!(
+            (case.verdict(Profile::Ggml), &answer),
+            (Verdict::Accept | Verdict::Either(_), Answer::Value(_))
+                | (Verdict::Reject, Answer::Failure(Failure::Rejected { .. }))
+                | (Verdict::Either(_), Answer::Failure(_))
+        );
         judged += 1;
         if !right {
             wrong.push(format!("{}: {}: {answer:?}", case.id, case.verdict(Profile::Ggml)));
