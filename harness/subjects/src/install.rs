@@ -262,6 +262,22 @@ struct Steps<'a> {
     log: &'a mut dyn FnMut(&str),
 }
 
+/// Whether the output of a package client (pip, cargo) says that there is no network.
+pub fn is_offline(output: &str) -> bool {
+    [
+        "Failed to establish a new connection",
+        "NewConnectionError",
+        "name resolution",
+        "resolve host",
+        "getaddrinfo failed",
+        "Network is unreachable",
+        "network failure seems to have happened",
+        "Could not connect to server",
+    ]
+    .iter()
+    .any(|words| output.contains(words))
+}
+
 /// Why a command did not do its work.
 enum Failed {
     NotFound,
@@ -273,20 +289,13 @@ impl Failed {
         match self {
             Failed::NotFound => anyhow!("{what}: it is not found"),
             Failed::Other { how, tail, path } => {
-                let offline = [
-                    "Failed to establish a new connection",
-                    "NewConnectionError",
-                    "name resolution",
-                    "resolve host",
-                    "getaddrinfo failed",
-                    "Network is unreachable",
-                    "network failure seems to have happened",
-                    "Could not connect to server",
-                    "(from versions: none)", // all that a quiet pip says
-                ];
-                let hint = match offline.iter().any(|words| tail.contains(words)) {
-                    true => "\nThe package registry cannot be reached: is this machine offline?",
-                    false => "",
+                let hint = if is_offline(&tail) {
+                    "\nThe package registry cannot be reached: is this machine offline?"
+                } else if tail.contains("(from versions: none)") {
+                    // All that a quiet pip says in either case.
+                    "\nIs this machine offline, or its Python too old for the package?"
+                } else {
+                    ""
                 };
                 let path = path.display();
                 anyhow!("{what} ({how})\n{}{hint}\nThe whole output is in {path}", tail.trim_end())

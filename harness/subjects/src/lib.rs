@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use gguf_assay::Expectations;
 use gguf_assay::process::{Bounds, Program};
 
-pub use install::{Status, cache_dir};
+pub use install::{Status, cache_dir, is_offline};
 pub use manifest::{Install, Limits, Manifest, RunWith};
 
 /// A folder as the build script found it: names below it, and texts.

@@ -224,10 +224,11 @@ impl Summary {
         let read = if self.complete { "" } else { " read before the reader had to stop" };
         let _ = writeln!(
             text,
-            "  GGUF version {}, {}-endian, bytes {}",
+            "  GGUF version {}, {}-endian, {}{}",
             self.version,
             self.byte_order,
-            sized(size)
+            plural(size, "byte"),
+            if size < 1024 { String::new() } else { format!(" ({})", human(size)) }
         );
         let (keys, tensors) =
             (plural(self.keys as u64, "key"), plural(self.tensors as u64, "tensor"));

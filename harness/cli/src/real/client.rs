@@ -5,18 +5,6 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, anyhow, bail};
 
-/// What clients say when there is no network.
-const OFFLINE: &[&str] = &[
-    "Failed to establish a new connection",
-    "NewConnectionError",
-    "name resolution",
-    "resolve host",
-    "getaddrinfo failed",
-    "Network is unreachable",
-    "network failure seems to have happened",
-    "Could not connect to server",
-];
-
 /// Runs a client to its end and gives what it wrote to standard output.
 ///
 /// `what` is said of a failure; `install` is what to do when the client is not there.
@@ -32,7 +20,7 @@ pub(super) fn run(command: &mut Command, what: &str, install: &str) -> Result<Ve
     // Clients differ in where they write what.
     let text = [&output.stdout[..], &output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
-    let hint = if OFFLINE.iter().any(|words| text.contains(words)) {
+    let hint = if gguf_assay_subjects::is_offline(&text) {
         "\nThe package registry cannot be reached: is this machine offline?"
     } else if text.contains("No module named pip") {
         "\nThis Python has no pip; on Debian and Ubuntu it is the package python3-pip"
