@@ -1,5 +1,6 @@
 //! One module a subcommand: its arguments, and what it does.
 
+pub(crate) mod adapter_check;
 pub(crate) mod build_corpus;
 pub(crate) mod check;
 pub(crate) mod explain;

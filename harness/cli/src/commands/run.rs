@@ -172,7 +172,8 @@ fn parse_expectations(text: &str, path: &Path) -> Result<Expectations> {
     parsed.with_context(|| path.display().to_string())
 }
 
-fn adapter(command: &str) -> Result<Program> {
+/// The program that a command line names.
+pub(super) fn adapter(command: &str) -> Result<Program> {
     let words = shlex::split(command).context("the adapter's command has an open quote")?;
     let Some((program, args)) = words.split_first() else {
         bail!("the adapter's command is empty")
