@@ -320,7 +320,7 @@ impl Writer {
         self.layout.data_offset = data_offset;
         let mut order: Vec<usize> = (0..offsets.len()).collect();
         order.sort_by_key(|&index| offsets.get(index));
-        for index in order {
+        for (place, &index) in order.iter().enumerate() {
             let (Some(tensor), Some(&offset)) =
                 (description.tensors.get(index), offsets.get(index))
             else {
@@ -342,7 +342,11 @@ impl Writer {
             self.field(format!("tensors[{index}].data"), start);
             let start = self.position;
             let used = start.saturating_sub(data_offset);
-            self.zeros(pad(used, alignment).unwrap_or(used).saturating_sub(used));
+            let padding = pad(used, alignment).unwrap_or(used).saturating_sub(used);
+            // A misaligned tensor may start where this one's padding would be.
+            let next = place.checked_add(1).and_then(|next| offsets.get(*order.get(next)?));
+            let room = next.and_then(|next| next.checked_sub(used)).unwrap_or(u64::MAX);
+            self.zeros(padding.min(room));
             self.field(format!("tensors[{index}].padding"), start);
         }
         self.field("data", data_offset);

@@ -218,7 +218,7 @@ fn misbehave_now(how: &str) {
         "exit" => std::process::exit(3),
         "abort" | "abort-always" => std::process::abort(),
         "panic" => panic!("as asked"),
-        "allocate" => drop(vec![1u8; 1 << 40]),
+        "allocate" => drop(std::hint::black_box(vec![1u8; 1 << 40])),
         "flood" => loop {
             if stdout.write_all(&[b'x'; 1 << 16]).is_err() {
                 std::process::exit(0);
