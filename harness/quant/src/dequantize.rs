@@ -84,9 +84,9 @@ pub fn dequantize_rows(
     dequantize(tensor_type, bytes, order, out)
 }
 
-/// How the type is decoded; an error if it is none, or removed.
+/// How the type is decoded; an error if it is none, was removed, or is not a type of `TENSOR_TYPES`
+/// but somebody's own, whose sizes would not be those of the decoder.
 pub(crate) fn find_format(tensor_type: &TensorType) -> Result<&'static Format, Error> {
     find_type(tensor_type.id)?;
-    // A `TensorType` that somebody made up, with other sizes than the type of this id has.
-    Ok(block::format(tensor_type).ok_or(Fault::Unknown { id: tensor_type.id })?)
+    Ok(block::format(tensor_type).ok_or(Fault::Altered { tensor_type: *tensor_type })?)
 }

@@ -14,6 +14,7 @@ pub struct Error(Box<Fault>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Unknown { id: u32 },
+    Altered { tensor_type: TensorType },
     Removed { tensor_type: TensorType },
     Row { tensor_type: TensorType, elements: u64 },
     Rows { tensor_type: TensorType, row_len: u64, elements: u64 },
@@ -36,7 +37,7 @@ impl Error {
     /// row that is no whole number of blocks) or `TENSOR-011` (a size beyond 64 bits).
     pub fn rule(&self) -> Option<&'static Rule> {
         match *self.0 {
-            Fault::Unknown { .. } => Some(&rule::TENSOR_008),
+            Fault::Unknown { .. } | Fault::Altered { .. } => Some(&rule::TENSOR_008),
             Fault::Removed { .. } => Some(&rule::TENSOR_009),
             Fault::Row { .. } => Some(&rule::TENSOR_010),
             Fault::Size { .. } => Some(&rule::TENSOR_011),
@@ -54,6 +55,14 @@ impl fmt::Display for Error {
             Fault::Unknown { id } => {
                 let last = TENSOR_TYPES.len() - 1;
                 write!(f, "type {id}: no tensor type has this id; the last one is {last}")
+            }
+            Fault::Altered { tensor_type: t } => {
+                let TensorType { id, block_len, block_bytes, .. } = t;
+                write!(
+                    f,
+                    "{t} (type {id}): not the type that has this id, with {block_len} elements and \
+                     {block_bytes} bytes in a block"
+                )
             }
             Fault::Removed { tensor_type: t } => {
                 write!(f, "{t} (type {}): removed from the format", t.id)

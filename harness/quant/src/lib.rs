@@ -34,9 +34,10 @@
 //! In a big-endian file the bytes of every number are reversed, and a number is what ggml's code
 //! loads in one go: the scales, but also `qh` of Q5_0 and Q5_1 (32 bits), the words of IQ3_XXS (32
 //! bits) and the scales of IQ1_M (16 bits), which its structs declare as bytes. [`fields`] has
-//! these units. The only tool that writes such files (`gguf_convert_endian.py` of gguf-py) does so
-//! for F32, F16, BF16, Q4_0, Q8_0, Q4_K, Q6_K and MXFP4, where this agrees with it; for the other
-//! types nothing outside says what is right.
+//! these units. The tool that turns files around, `gguf_convert_endian.py` of gguf-py 0.19.0, knows
+//! F32, F16, BF16, Q4_0, Q8_0, Q4_K, Q6_K, MXFP4 and NVFP4, and this agrees with it; for the other
+//! types nothing outside says what is right. gguf-py's writer turns around whole arrays only, so
+//! that blocks, which are arrays of bytes to it, stay little-endian in a big-endian file.
 
 #![forbid(unsafe_code)]
 

@@ -28,10 +28,12 @@ fn unknown_types() {
             )
         );
     }
-    // Made up: the sizes would not be those of the decoder.
     let made_up = TensorType { block_bytes: 1, ..*type_named("Q4_0") };
     let error = dequantize(&made_up, &[0], LITTLE, &mut [0.0; 32]).unwrap_err();
     assert_eq!(rule(&error), Some("TENSOR-008"));
+    let words =
+        "Q4_0 (type 2): not the type that has this id, with 32 elements and 1 bytes in a block";
+    assert!(error.to_string().starts_with(words), "{error}");
     assert_eq!((fields(&made_up).len(), feeds(&made_up, 0).len()), (0, 0));
 }
 

@@ -108,8 +108,8 @@ fn big_endian() {
     }
 }
 
-/// By hand: `gguf_convert_endian.py` turns around d in Q4_0 and Q8_0, d and dmin in Q4_K, d in
-/// Q6_K, and nothing in MXFP4.
+/// By hand: `gguf_convert_endian.py` of gguf-py 0.19.0 turns around d in Q4_0 and Q8_0, d and dmin in
+/// Q4_K, d in Q6_K, and nothing in MXFP4 and NVFP4.
 #[test]
 fn units_of_gguf_py() {
     let wide = |name| -> Vec<(usize, usize)> {
@@ -120,7 +120,7 @@ fn units_of_gguf_py() {
     assert_eq!(wide("Q8_0"), [(0, 2)]);
     assert_eq!(wide("Q4_K"), [(0, 2), (2, 2)]);
     assert_eq!(wide("Q6_K"), [(208, 2)]);
-    assert_eq!(wide("MXFP4"), []);
+    assert_eq!((wide("MXFP4"), wide("NVFP4")), (vec![], vec![]));
 }
 
 /// By hand, from the block of Q4_K in `vectors.rs`: sub-block 4 has scale 1 + 3·16 and min 3 +
