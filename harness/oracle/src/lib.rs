@@ -20,12 +20,14 @@
 //! To compile from another source than the pinned one, set `GGUF_ASSAY_GGML_SOURCE` to the absolute
 //! path of a llama.cpp or ggml checkout when building.
 
+mod dequantize;
 mod file;
 mod log;
 mod subject;
 mod sys;
 mod types;
 
+pub use dequantize::{NotDequantized, dequantize};
 pub use file::{Array, Entry, File, Mode, Rejected, Tensor, Value};
 pub use subject::Ggml;
 pub use types::{TypeInfo, type_count, type_info};

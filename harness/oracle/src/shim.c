@@ -2,6 +2,7 @@
 
 #include "ggml-backend.h"
 #include "ggml.h"
+#include "ggml-quants.h"
 #include "gguf.h"
 
 #include <stddef.h>
@@ -22,6 +23,19 @@ _Static_assert(GGUF_TYPE_COUNT == 13, "GGUF_TYPE_COUNT");
 
 int gguf_assay_type_count(void) {
     return GGML_TYPE_COUNT;
+}
+
+// The function of the type traits, which for Q8_K name none although ggml has one. Null where there
+// is none, and for an id that is no type. No field of the traits is repeated in sys.rs, so they may
+// differ between versions.
+ggml_to_float_t gguf_assay_to_float(int type) {
+    if (type < 0 || type >= GGML_TYPE_COUNT) {
+        return NULL;
+    }
+    if (type == GGML_TYPE_Q8_K) {
+        return (ggml_to_float_t) dequantize_row_q8_K;
+    }
+    return ggml_get_type_traits((enum ggml_type) type)->to_float;
 }
 
 // ggml.c and ggml-quants.c refer to these from code that no reader of files comes to. The rest of

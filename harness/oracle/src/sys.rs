@@ -60,6 +60,10 @@ pub(crate) type LogCallback = unsafe extern "C" fn(c_int, *const c_char, *mut c_
 /// `ggml_abort_callback_t` (`ggml.h`).
 pub(crate) type AbortCallback = unsafe extern "C" fn(*const c_char);
 
+/// `ggml_to_float_t` (`ggml.h`): reads that many elements, which are whole blocks, from a row that
+/// is aligned as its block's C struct, and writes them. Aborts if they are not whole blocks.
+pub(crate) type ToFloat = unsafe extern "C" fn(*const c_void, *mut f32, i64);
+
 // A C++ exception may leave these two: not every allocation in `gguf.cpp` is guarded.
 unsafe extern "C-unwind" {
     /// `gguf.h`
@@ -136,6 +140,9 @@ unsafe extern "C" {
     pub(crate) fn ggml_is_quantized(id: c_int) -> bool;
     /// `shim.c`: `GGML_TYPE_COUNT` of `ggml.h`.
     pub(crate) safe fn gguf_assay_type_count() -> c_int;
+    /// `shim.c`: `to_float` of the type's traits, or `dequantize_row_q8_K`; null if there is none
+    /// or `id` is no type.
+    pub(crate) safe fn gguf_assay_to_float(id: c_int) -> Option<ToFloat>;
 
     /// `ggml.h`
     pub(crate) fn ggml_log_set(callback: Option<LogCallback>, user_data: *mut c_void);
