@@ -108,6 +108,21 @@ pub(crate) struct RawVerdicts {
     ggml: Verdict,
 }
 
+impl Default for RawVerdicts {
+    fn default() -> RawVerdicts {
+        RawVerdicts { spec: Verdict::Accept, ggml: Verdict::Accept }
+    }
+}
+
+impl RawVerdicts {
+    pub(crate) fn of(&self, profile: Profile) -> &Verdict {
+        match profile {
+            Profile::Spec => &self.spec,
+            Profile::Ggml => &self.ggml,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct RawDescription {
     version: Option<u32>,
@@ -170,7 +185,7 @@ pub struct Case {
 impl Case {
     pub(crate) fn parse(raw: RawCase) -> Result<Case, CaseError> {
         let error = |message: String| CaseError { place: raw.id.clone(), message };
-        let rule = Rule::find(&raw.rule)
+        let rule = crate::find_rule(&raw.rule)
             .ok_or_else(|| error(format!("there is no rule `{}`", raw.rule)))?;
         let fault = match raw.fault {
             Some(table) if raw.flags.contains(&Flag::Large) => Some(FaultText::Unparsed(table)),
@@ -221,10 +236,7 @@ impl Case {
 
     /// What `profile` expects.
     pub fn verdict(&self, profile: Profile) -> &Verdict {
-        match profile {
-            Profile::Spec => &self.verdicts.spec,
-            Profile::Ggml => &self.verdicts.ggml,
-        }
+        self.verdicts.of(profile)
     }
 
     /// The part of the id between the operation and the last name, such as `metadata`.

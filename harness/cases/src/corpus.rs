@@ -6,6 +6,8 @@ use std::path::Path;
 use gguf_assay_format::{Layout, Rule, lay_out, rule};
 use serde::Deserialize;
 
+use crate::any::AnyCase;
+use crate::block::{BlockCase, RawBlock};
 use crate::case::{Case, CaseError, RawCase, RawDescription};
 
 /// Files of at most this many bytes are committed beside the TOML.
@@ -16,8 +18,10 @@ static EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.
 /// A set of cases.
 #[derive(Clone, Debug, Default)]
 pub struct Corpus {
-    /// The cases, by file and in the order of each file.
+    /// The cases that ask to read a file, by file and in the order of each file.
     pub cases: Vec<Case>,
+    /// The cases that ask to dequantize blocks, likewise.
+    pub blocks: Vec<BlockCase>,
     /// Ids that were withdrawn, with the reason.
     pub withdrawn: HashMap<String, String>,
     /// The file that each case is from, for the linter.
@@ -31,6 +35,8 @@ struct RawFile {
     case: Vec<RawCase>,
     #[serde(default)]
     sweep: Vec<RawSweep>,
+    #[serde(default)]
+    block: Vec<RawBlock>,
 }
 
 /// A file to cut at every field.
@@ -80,14 +86,26 @@ impl Corpus {
         Corpus::parse(files.iter().map(|(name, text)| (name.as_str(), text.as_str())))
     }
 
-    /// The case with this id.
+    /// The case with this id that asks to read a file.
     pub fn get(&self, id: &str) -> Option<&Case> {
         self.cases.iter().find(|case| case.id == id)
+    }
+
+    /// Every case of every operation.
+    pub fn all(&self) -> impl Iterator<Item = AnyCase<'_>> + Clone {
+        let blocks = self.blocks.iter().map(AnyCase::Dequantize);
+        self.cases.iter().map(AnyCase::Read).chain(blocks)
+    }
+
+    /// The case with this id, whatever it asks.
+    pub fn find(&self, id: &str) -> Option<AnyCase<'_>> {
+        self.all().find(|case| case.id() == id)
     }
 
     /// Adds the cases of another corpus.
     pub fn extend(&mut self, other: Corpus) {
         self.cases.extend(other.cases);
+        self.blocks.extend(other.blocks);
         self.withdrawn.extend(other.withdrawn);
         self.files.extend(other.files);
     }
@@ -108,6 +126,10 @@ impl Corpus {
             for case in raw.case {
                 corpus.files.insert(case.id.clone(), name.into());
                 corpus.cases.push(Case::parse(case)?);
+            }
+            for block in raw.block {
+                corpus.files.insert(block.id.clone(), name.into());
+                corpus.blocks.push(BlockCase::parse(block)?);
             }
             for sweep in raw.sweep {
                 let cuts = sweep.cases()?;

@@ -19,6 +19,8 @@
 
 #![forbid(unsafe_code)]
 
+mod any;
+mod block;
 mod case;
 mod corpus;
 mod expected;
@@ -28,9 +30,18 @@ pub mod files;
 mod lint;
 mod syntax;
 
+pub use any::AnyCase;
+pub use block::BlockCase;
 pub use case::{Case, CaseError, Flag, Verdict};
 pub use corpus::{Corpus, MAX_COMMITTED};
 pub use expected::{FileValue, TensorValue, sha256};
 pub use fault::Fault;
 pub use file::BuiltFile;
 pub use lint::lint;
+
+use gguf_assay_format::Rule;
+
+/// The rule with this id: one of the container's or one on the meaning of a type.
+pub fn find_rule(id: &str) -> Option<&'static Rule> {
+    Rule::find(id).or_else(|| gguf_assay_quant::rule::find(id))
+}

@@ -6,7 +6,7 @@ use gguf_assay_format::{
     ByteOrder, Description, Profile, RULES, Requirement, TENSOR_TYPES, diagnose, read,
 };
 
-use crate::{Case, CaseError, Corpus, Verdict};
+use crate::{AnyCase, BlockCase, Case, CaseError, Corpus, Verdict};
 
 /// Everything that is wrong with the cases, as far as their text goes; the committed files are
 /// compared by [`files::compare`](crate::files::compare). `whole` adds what only holds of the whole
@@ -14,21 +14,22 @@ use crate::{Case, CaseError, Corpus, Verdict};
 pub fn lint(corpus: &Corpus, whole: bool) -> Vec<CaseError> {
     let mut errors = Vec::new();
     let mut seen = HashSet::new();
-    for case in &corpus.cases {
+    for case in corpus.all() {
+        let (id, summary) = (case.id(), case.summary());
         let mut say = |message: String| {
-            errors.push(CaseError { place: case.id.clone(), message });
+            errors.push(CaseError { place: id.into(), message });
         };
-        if !seen.insert(&case.id) {
+        if !seen.insert(id) {
             say("the id is used twice".into());
         }
-        if corpus.withdrawn.contains_key(&case.id) {
+        if corpus.withdrawn.contains_key(id) {
             say("the id was withdrawn and is not to be used again".into());
         }
         check_id(corpus, case, &mut say);
-        if case.summary.is_empty() || case.summary.ends_with('.') || case.summary.contains('\n') {
+        if summary.is_empty() || summary.ends_with('.') || summary.contains('\n') {
             say("the summary is one line without a full stop".into());
         }
-        if case.source.is_empty() {
+        if case.source().is_empty() {
             say("no source: say where anyone can look it up".into());
         }
         for profile in Profile::ALL {
@@ -36,8 +37,10 @@ pub fn lint(corpus: &Corpus, whole: bool) -> Vec<CaseError> {
                 say(format!("the either-verdict of {profile} has no reason"));
             }
         }
-        if !case.is_large() {
-            check_description(case, &mut say);
+        match case {
+            AnyCase::Read(case) if !case.is_large() => check_description(case, &mut say),
+            AnyCase::Read(_) => {}
+            AnyCase::Dequantize(case) => check_blocks(case, &mut say),
         }
     }
     if whole {
@@ -46,19 +49,42 @@ pub fn lint(corpus: &Corpus, whole: bool) -> Vec<CaseError> {
     errors
 }
 
-fn check_id(corpus: &Corpus, case: &Case, say: &mut impl FnMut(String)) {
-    let parts: Vec<&str> = case.id.split('/').collect();
+fn check_id(corpus: &Corpus, case: AnyCase<'_>, say: &mut impl FnMut(String)) {
+    let parts: Vec<&str> = case.id().split('/').collect();
     let well_formed = parts.len() == 3
+        && parts.first() == Some(&case.operation())
         && parts.iter().all(|part| {
             !part.is_empty()
                 && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         });
     if !well_formed {
         say("an id is operation/area/slug of a-z, 0-9 and hyphens".into());
-    } else if let Some(file) = corpus.files.get(&case.id)
+    } else if let Some(file) = corpus.files.get(case.id())
         && *file != format!("{}/{}.toml", parts[0], parts[1])
     {
         say(format!("the case stands in {file}, which is for another area"));
+    }
+}
+
+/// Whole blocks, a number for each element, and a second answer only where both are right.
+fn check_blocks(case: &BlockCase, say: &mut impl FnMut(String)) {
+    let t = case.tensor_type;
+    let (bytes, block) = (case.bytes.len() as u64, u64::from(t.block_bytes));
+    if bytes == 0 || block == 0 || !bytes.is_multiple_of(block) {
+        return say(format!("{bytes} bytes are no whole number of blocks of {t}"));
+    }
+    let elements = bytes / block * u64::from(t.block_len);
+    for values in std::iter::once(&case.values).chain(&case.or) {
+        if values.len() as u64 != elements {
+            say(format!("{} values for {elements} elements", values.len()));
+        }
+    }
+    let either = Profile::ALL.into_iter().any(|p| matches!(case.verdict(p), Verdict::Either(_)));
+    if case.or.is_some() && !either {
+        say("a second answer needs an either-verdict that says why".into());
+    }
+    if case.rule.id != format!("QUANT-{:03}", t.id) {
+        say(format!("the rule of {t} is QUANT-{:03}", t.id));
     }
 }
 
@@ -102,8 +128,8 @@ fn is_beyond_the_text(description: &Description) -> bool {
 }
 
 fn check_coverage(corpus: &Corpus, errors: &mut Vec<CaseError>) {
-    for rule in RULES {
-        let cases = || corpus.cases.iter().filter(|case| case.rule == *rule);
+    for rule in RULES.iter().chain(gguf_assay_quant::rule::RULES) {
+        let cases = || corpus.all().filter(|case| case.rule() == *rule);
         let some = |wanted: fn(&Verdict) -> bool| {
             cases().any(|case| Profile::ALL.into_iter().any(|p| wanted(case.verdict(p))))
         };
@@ -114,7 +140,8 @@ fn check_coverage(corpus: &Corpus, errors: &mut Vec<CaseError>) {
             say("no case of this rule is accepted");
         }
         let binds = [rule.spec, rule.ggml].iter().any(|r| matches!(r, Requirement::Must(_)));
-        if binds && !some(|verdict| *verdict == Verdict::Reject) {
+        // Any bytes are blocks: there is nothing to reject in them.
+        if binds && !rule.id.starts_with("QUANT") && !some(|verdict| *verdict == Verdict::Reject) {
             say("no case of this rule is rejected");
         }
     }

@@ -78,6 +78,16 @@ fn f32(value: &Value) -> Result<f32> {
     }
 }
 
+/// A float that is exactly an `f32`, or the bits of one.
+pub(crate) fn exact_f32(value: &Value) -> Result<f32> {
+    let narrow = f32(value)?;
+    match value {
+        Value::String(_) => Ok(narrow),
+        _ if f64::from(narrow).to_bits() == f64(value)?.to_bits() => Ok(narrow),
+        _ => Err(format!("{value} is not exactly an f32; give its bits")),
+    }
+}
+
 fn f64(value: &Value) -> Result<f64> {
     match value {
         Value::Float(number) => Ok(*number),

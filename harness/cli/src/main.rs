@@ -38,6 +38,7 @@ struct Cli {
 enum Command {
     Run(commands::run::Args),
     Check(commands::check::Args),
+    Dequantize(commands::dequantize::Args),
     List(commands::list::Args),
     Explain(commands::explain::Args),
     AdapterCheck(commands::adapter_check::Args),
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
     let status = match cli.command {
         Command::Run(args) => commands::run::run(&args),
         Command::Check(args) => commands::check::run(&args),
+        Command::Dequantize(args) => commands::dequantize::run(&args),
         Command::List(args) => commands::list::run(&args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::AdapterCheck(args) => commands::adapter_check::run(&args),

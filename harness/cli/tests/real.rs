@@ -17,6 +17,8 @@ use gguf_assay_format::{
     Description, OwnedArray, OwnedValue, Segment, TENSOR_TYPES, TensorDescription, ValueType,
     lay_out, read,
 };
+use gguf_assay_oracle::NotDequantized;
+use gguf_assay_quant::dequantize;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         test("strict-reader", strict_reader);
         test("ggml-agrees", ggml_agrees);
         if entry.name == SMOLLM2 {
+            test("numbers-are-ggmls", numbers_are_ggmls);
             test("cut-by-one-byte", cut_by_one_byte);
             test("cut-by-half", cut_by_half);
             test("cut-in-the-tensor-table", cut_in_the_tensor_table);
@@ -203,6 +206,31 @@ fn cut(entry: &Entry, size: u64, answer: &str, field: &str, missing: u64) {
     let mut ggml = Process::start(program, Bounds::default()).unwrap();
     let answer = ggml.read(&ReadRequest { path, profile: Profile::Ggml, large: true });
     assert!(matches!(answer, Answer::Failure(Failure::Rejected { .. })), "{answer:?}");
+}
+
+/// Every number of every tensor, bit for bit; NaNs are one number.
+fn numbers_are_ggmls(entry: &Entry) {
+    let bytes = fs::read(&entry.path).unwrap();
+    let gguf = read(&bytes, Profile::Spec).unwrap();
+    for tensor in &gguf.tensors {
+        let (tensor_type, data) = (tensor.tensor_type.unwrap(), gguf.tensor_bytes(tensor).unwrap());
+        let elements = tensor.dims.elements().unwrap() as usize;
+        let mut ours = vec![0.0; elements];
+        dequantize(tensor_type, data, gguf.byte_order, &mut ours).unwrap();
+        let mut ggmls = vec![0.0; elements];
+        match gguf_assay_oracle::dequantize(tensor_type.id, data, &mut ggmls) {
+            Ok(()) => {}
+            Err(NotDequantized::NoFunction) if tensor_type.name == "F32" => {
+                let numbers = data.as_chunks::<4>().0.iter().map(|n| f32::from_le_bytes(*n));
+                ggmls = numbers.collect();
+            }
+            Err(error) => panic!("{}: {error}", tensor.name),
+        }
+        let wrong = ours.iter().zip(&ggmls).position(|(ours, ggmls)| {
+            ours.to_bits() != ggmls.to_bits() && !(ours.is_nan() && ggmls.is_nan())
+        });
+        assert_eq!(wrong, None, "{}", tensor.name);
+    }
 }
 
 fn cut_by_one_byte(entry: &Entry) {

@@ -5,11 +5,11 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use gguf_assay::{
-    About, Failure, FileValue, OwnedArray, OwnedValue, ReadRequest, Subject, TensorValue,
-    ValueType, sha256,
+    About, DequantizeRequest, Failure, FileValue, OwnedArray, OwnedValue, ReadRequest, Subject,
+    TensorValue, ValueType, sha256,
 };
 
-use crate::{Array, File, Mode, Value};
+use crate::{Array, File, Mode, NotDequantized, Value, dequantize};
 
 /// ggml's reader under test. It aborts on failed assertions, so it belongs in a process of its own.
 #[derive(Clone, Copy, Debug)]
@@ -36,10 +36,23 @@ impl Subject for Ggml {
         About {
             language: "c++".into(),
             home: "https://github.com/ggml-org/ggml".into(),
+            ops: vec!["read".into(), "dequantize".into()],
             ..About::new(
                 if self.mode == Mode::Data { "ggml-data" } else { "ggml" },
                 crate::version(),
             )
+        }
+    }
+
+    fn dequantize(&mut self, request: &DequantizeRequest) -> Result<Vec<f32>, Failure> {
+        let mut numbers = vec![0.0; request.elements()];
+        match dequantize(request.tensor_type.id, &request.bytes, &mut numbers) {
+            Ok(()) => Ok(numbers),
+            Err(NotDequantized::NoFunction) => Err(Failure::Unimplemented(format!(
+                "ggml has no function that dequantizes {}",
+                request.tensor_type
+            ))),
+            Err(error) => Err(error.into()),
         }
     }
 

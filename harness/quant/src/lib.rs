@@ -50,6 +50,7 @@ mod raw_block;
 pub mod block;
 pub mod grid;
 pub mod number;
+pub mod rule;
 
 pub use dequantize::{dequantize, dequantize_rows, find_type, row_bytes};
 pub use error::Error;

@@ -4,7 +4,8 @@ import hashlib
 import importlib.metadata
 
 import gguf_assay_adapter as adapter
-from gguf import GGUFReader, GGUFValueType
+import numpy
+from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, quants
 
 # The reader's own entries among the fields, ahead of those of the file.
 HEADER = ("GGUF.version", "GGUF.tensor_count", "GGUF.kv_count")
@@ -32,7 +33,7 @@ def describe():
         "version": importlib.metadata.version("gguf"),
         "language": "python",
         "home": "https://github.com/ggml-org/llama.cpp/tree/master/gguf-py",
-        "ops": ["read"],
+        "ops": ["read", "dequantize"],
     }
 
 
@@ -95,4 +96,13 @@ def read(path):
     }
 
 
-adapter.serve(describe, read)
+def dequantize(type_name, blocks):
+    try:
+        tensor_type = GGMLQuantizationType[type_name]
+        numbers = quants.dequantize(numpy.frombuffer(blocks, numpy.uint8), tensor_type)
+    except (KeyError, NotImplementedError) as error:
+        raise adapter.Unimplemented(f"{type_name}: {error}") from None
+    return numbers.astype("<f4").tobytes()
+
+
+adapter.serve(describe, read, dequantize)

@@ -1,7 +1,7 @@
 """The adapter protocol in Python: requests as JSON lines on stdin, answers on stdout.
 
-An adapter imports its reader, and calls ``serve(describe, read)``. Whatever the reader raises is
-reported as it is; the suite judges it.
+An adapter imports its reader, and calls ``serve(describe, read)``, with ``dequantize`` if it has
+that. Whatever the reader raises is reported as it is; the suite judges it.
 """
 
 import json
@@ -74,11 +74,17 @@ def message(error):
     return str(error)
 
 
-def serve(describe, read):
+def unable(type_name, _blocks):
+    """For readers that dequantize nothing."""
+    raise Unimplemented(f"dequantizing {type_name}")
+
+
+def serve(describe, read, dequantize=unable):
     """Answers requests until stdin ends.
 
     ``describe()`` gives a dict with ``name``, ``version``, ``language``, ``home`` and ``ops``;
-    ``read(path)`` one with ``version``, ``metadata`` and ``tensors``.
+    ``read(path)`` one with ``version``, ``metadata`` and ``tensors``; ``dequantize(type_name, blocks)``
+    the numbers of the blocks as the bytes of little-endian ``float32``.
     """
     # What a reader prints must not end up among the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
@@ -90,7 +96,11 @@ def serve(describe, read):
         else:
             answer = {"id": request["id"]}
             try:
-                answer["ok"] = read(request["path"])
+                if request["op"] == "dequantize":
+                    blocks = bytes.fromhex(request["hex"])
+                    answer["ok"] = {"f32": dequantize(request["type"], blocks).hex()}
+                else:
+                    answer["ok"] = read(request["path"])
             except Unimplemented as what:
                 answer["unimplemented"] = str(what)
             except Exception as error:  # not SystemExit: a reader that exits is seen to exit

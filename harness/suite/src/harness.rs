@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gguf_assay_cases::Corpus;
+use gguf_assay_cases::{AnyCase, Corpus};
 use gguf_assay_format::Profile;
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -114,7 +114,7 @@ impl<S: Subject + Send + 'static> Harness<S> {
             Box::new(InProcess::new(self.subject))
         };
         let stale = {
-            let ids = self.corpus.cases.iter().map(|case| case.id.as_str());
+            let ids = self.corpus.all().map(|case| case.id());
             expectations.stale(ids, self.profile)
         };
         let options = Options {
@@ -133,8 +133,13 @@ impl<S: Subject + Send + 'static> Harness<S> {
         for case in self.corpus.cases {
             let shared = Arc::clone(&shared);
             let (id, large) = (case.id.clone(), case.is_large());
-            let trial = Trial::test(id, move || shared.judge(&case));
+            let trial = Trial::test(id, move || shared.judge(AnyCase::Read(&case)));
             trials.push(trial.with_ignored_flag(large));
+        }
+        for case in self.corpus.blocks {
+            let shared = Arc::clone(&shared);
+            let id = case.id.clone();
+            trials.push(Trial::test(id, move || shared.judge(AnyCase::Dequantize(&case))));
         }
         trials.push(Trial::test("expectations/none-is-stale", move || match stale.is_empty() {
             true => Ok(()),
@@ -151,29 +156,28 @@ struct Shared {
 }
 
 impl Shared {
-    fn judge(&self, case: &gguf_assay_cases::Case) -> Result<(), Failed> {
+    fn judge(&self, case: AnyCase<'_>) -> Result<(), Failed> {
         let mut channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
         let result = run_case(channel.as_mut(), case, &self.files, &self.options);
         if result.verdict.is_failure() {
             let outcome = result.outcome.map_or("not run", |outcome| outcome.name());
-            let file = self.files.dir().join(format!("{}.gguf", case.id));
             let mut text = format!(
                 "{}: {outcome}: {}\n{}\nsource: {}",
-                result.verdict, result.detail, case.summary, case.source
+                result.verdict,
+                result.detail,
+                case.summary(),
+                case.source()
             );
-            if !case.is_large() && case.id.starts_with("read/") {
-                let name = file.file_name().unwrap_or_default().to_string_lossy();
-                text.push_str(&format!("\nfile: corpus/{}/{name}", parent(&case.id)));
+            if let AnyCase::Read(case) = case
+                && !case.is_large()
+            {
+                text.push_str(&format!("\nfile: corpus/{}.gguf", case.id));
             }
             return Err(text.into());
         }
         if result.verdict == Verdict::Skipped {
-            println!("{}: skipped: {}", case.id, result.detail);
+            println!("{}: skipped: {}", case.id(), result.detail);
         }
         Ok(())
     }
-}
-
-fn parent(id: &str) -> &str {
-    id.rsplit_once('/').map_or("", |(parent, _)| parent)
 }

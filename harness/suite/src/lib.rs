@@ -42,6 +42,7 @@ mod expectations;
 mod files;
 mod harness;
 mod judge;
+mod numbers;
 pub mod process;
 pub mod protocol;
 mod reference;
@@ -53,11 +54,13 @@ mod subject;
 pub use compare::difference;
 pub use expectations::{Entry, Expectations, matches};
 pub use files::CaseFiles;
-pub use gguf_assay_cases::{Corpus, FileValue, TensorValue, sha256};
+pub use gguf_assay_cases::{AnyCase, Corpus, FileValue, TensorValue, sha256};
 pub use gguf_assay_format::{OwnedArray, OwnedValue, Profile, ValueType};
 pub use harness::Harness;
 pub use judge::{CaseResult, Outcome, Unclear, Verdict};
 pub use reference::Reference;
 pub use run::{Options, Run, run};
 pub use serve::serve;
-pub use subject::{About, Answer, Channel, Failure, InProcess, ReadRequest, Subject};
+pub use subject::{
+    About, Answer, Channel, DequantizeRequest, Failure, InProcess, ReadRequest, Subject,
+};

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use gguf_assay_format::escape;
 
-use crate::protocol::{Described, PROTOCOL, Request, Response};
-use crate::{About, Answer, Channel, Failure, ReadRequest};
+use crate::protocol::{Described, PROTOCOL, Request, Response, hex};
+use crate::{About, Answer, Channel, DequantizeRequest, ReadRequest};
 
 /// How to start an adapter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -223,7 +223,13 @@ impl Process {
         Ok(Running { child, stdin, lines, stderr_open, resident_limit: None })
     }
 
-    fn ask(&mut self, request: &ReadRequest) -> Answer {
+    /// Sends a request and has the answer parsed.
+    fn ask(
+        &mut self,
+        request: impl FnOnce(u64) -> Request,
+        time: Duration,
+        parse: impl FnOnce(Response) -> Result<Answer, String>,
+    ) -> Answer {
         if self.running.is_none()
             && let Err(error) = self.describe()
         {
@@ -234,17 +240,10 @@ impl Process {
         };
         let id = self.next_id;
         self.next_id += 1;
-        let message = Request::Read {
-            id,
-            path: request.path.display().to_string(),
-            profile: request.profile.name().into(),
-        };
         let start = Instant::now();
-        let time = if request.large { self.bounds.start } else { self.bounds.time };
-        match running.ask(&message, time) {
-            Ok(answer) => match parse(&answer, id) {
-                Ok(Ok(value)) => Answer::Value(Box::new(value)),
-                Ok(Err(failure)) => Answer::Failure(failure),
+        match running.ask(&request(id), time) {
+            Ok(answer) => match response(&answer, id).and_then(parse) {
+                Ok(answer) => answer,
                 // Out of step, or out of its mind: start anew for the next case.
                 Err(error) => {
                     self.stop();
@@ -308,13 +307,16 @@ impl Process {
 }
 
 /// The answer to the request with this id.
-fn parse(answer: &[u8], id: u64) -> Result<Result<gguf_assay_cases::FileValue, Failure>, String> {
-    let response: Response = serde_json::from_slice(answer)
-        .map_err(|e| format!("the answer is not of the protocol: {e}"))?;
+fn response(answer: &[u8], id: u64) -> Result<Response, String> {
+    let response: Response = serde_json::from_slice(answer).map_err(|e| off_protocol(&e))?;
     if response.id != id {
         return Err(format!("the answer is to request {}, not {id}", response.id));
     }
-    response.into_read().map_err(|e| format!("the answer is not of the protocol: {e}"))
+    Ok(response)
+}
+
+fn off_protocol(error: &dyn std::fmt::Display) -> String {
+    format!("the answer is not of the protocol: {error}")
 }
 
 /// A panic's text without where cargo keeps its sources on this machine:
@@ -459,7 +461,30 @@ impl Channel for Process {
     }
 
     fn read(&mut self, request: &ReadRequest) -> Answer {
-        self.ask(request)
+        let time = if request.large { self.bounds.start } else { self.bounds.time };
+        let message = |id| Request::Read {
+            id,
+            path: request.path.display().to_string(),
+            profile: request.profile.name().into(),
+        };
+        self.ask(message, time, |response| match response.into_read() {
+            Ok(Ok(value)) => Ok(Answer::Value(Box::new(value))),
+            Ok(Err(failure)) => Ok(Answer::Failure(failure)),
+            Err(error) => Err(off_protocol(&error)),
+        })
+    }
+
+    fn dequantize(&mut self, request: &DequantizeRequest) -> Answer {
+        let message = |id| Request::Dequantize {
+            id,
+            r#type: request.tensor_type.name.into(),
+            hex: hex(&request.bytes),
+        };
+        self.ask(message, self.bounds.time, |response| match response.into_dequantize() {
+            Ok(Ok(numbers)) => Ok(Answer::Numbers(numbers)),
+            Ok(Err(failure)) => Ok(Answer::Failure(failure)),
+            Err(error) => Err(off_protocol(&error)),
+        })
     }
 
     fn take_stderr(&mut self) -> String {

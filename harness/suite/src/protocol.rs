@@ -28,6 +28,25 @@ pub enum Request {
         /// `spec` or `ggml`; most readers know one way only and take no notice.
         profile: String,
     },
+    /// Dequantize blocks.
+    Dequantize {
+        /// To be sent back.
+        id: u64,
+        /// ggml's name of the type (`Q4_K`).
+        r#type: String,
+        /// Whole blocks in hex, little-endian.
+        hex: String,
+    },
+}
+
+impl Request {
+    /// The id to send back, if the message has one.
+    pub fn id(&self) -> Option<u64> {
+        match self {
+            Request::Describe { .. } => None,
+            Request::Read { id, .. } | Request::Dequantize { id, .. } => Some(*id),
+        }
+    }
 }
 
 /// The answer to `describe`.
@@ -75,9 +94,21 @@ pub struct ErrorText {
 impl Response {
     /// The answer to a `read`.
     pub fn to_read(id: u64, result: &Result<FileValue, Failure>) -> Response {
+        Response::to(id, result, file_to_json)
+    }
+
+    /// The answer to a `dequantize`.
+    pub fn to_dequantize(id: u64, result: &Result<Vec<f32>, Failure>) -> Response {
+        Response::to(id, result, |numbers| {
+            let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_bits().to_le_bytes()).collect();
+            json!({ "f32": hex(&bytes) })
+        })
+    }
+
+    fn to<T>(id: u64, result: &Result<T, Failure>, ok: impl Fn(&T) -> Value) -> Response {
         let mut response = Response { id, ..Response::default() };
         match result {
-            Ok(value) => response.ok = Some(file_to_json(value)),
+            Ok(value) => response.ok = Some(ok(value)),
             Err(Failure::Rejected { message, kind }) => {
                 response.error = Some(ErrorText { message: message.clone(), kind: kind.clone() });
             }
@@ -92,8 +123,31 @@ impl Response {
     ///
     /// In what the answer departs from the protocol.
     pub fn into_read(self) -> Result<Result<FileValue, Failure>, String> {
+        self.into(file_from_json)
+    }
+
+    /// The result of a `dequantize`.
+    ///
+    /// # Errors
+    ///
+    /// In what the answer departs from the protocol.
+    pub fn into_dequantize(self) -> Result<Result<Vec<f32>, Failure>, String> {
+        self.into(|ok| {
+            let hex = ok.get("f32").and_then(Value::as_str).ok_or("`ok` is {\"f32\": HEX}")?;
+            let bytes = from_hex(hex).ok_or_else(|| format!("not hex: {hex}"))?;
+            let (numbers, []) = bytes.as_chunks::<4>() else {
+                return Err("`f32` has four bytes a number".into());
+            };
+            Ok(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
+        })
+    }
+
+    fn into<T>(
+        self,
+        ok_from_json: impl Fn(&Value) -> Result<T, String>,
+    ) -> Result<Result<T, Failure>, String> {
         match (self.ok, self.error, self.unimplemented) {
-            (Some(ok), None, None) => file_from_json(&ok).map(Ok),
+            (Some(ok), None, None) => ok_from_json(&ok).map(Ok),
             (None, Some(ErrorText { message, kind }), None) => {
                 Ok(Err(Failure::Rejected { message, kind }))
             }
@@ -120,7 +174,7 @@ pub fn bytes_to_json(bytes: &[u8]) -> Value {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -131,9 +185,14 @@ fn bytes_from_json(value: &Value) -> Result<Vec<u8>, String> {
         _ => None,
     };
     let digits = digits.ok_or_else(|| format!("expected a string or {{\"hex\": …}}: {value}"))?;
+    from_hex(digits).ok_or_else(|| format!("not hex: {digits}"))
+}
+
+/// The bytes that pairs of hex digits stand for.
+pub(crate) fn from_hex(digits: &str) -> Option<Vec<u8>> {
     let pairs = digits.as_bytes().chunks(2);
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    pairs.map(byte).collect::<Option<_>>().ok_or_else(|| format!("not hex: {digits}"))
+    pairs.map(byte).collect()
 }
 
 /// A value as JSON: `{"u32": "1"}`; see `PROTOCOL.md`.

@@ -2,16 +2,27 @@
 
 use gguf_assay_cases::{FileValue, TensorValue, sha256};
 use gguf_assay_format::{ByteOrder, OwnedValue, read};
+use gguf_assay_quant::dequantize;
 
-use crate::{About, Failure, ReadRequest, Subject};
+use crate::{About, DequantizeRequest, Failure, ReadRequest, Subject};
 
-/// The reader of the crate `gguf-assay-format`, under the profile that it is asked for.
+/// The reader of the crate `gguf-assay-format`, under the profile that it is asked for, and the
+/// dequantizer of `gguf-assay-quant`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reference;
 
 impl Subject for Reference {
     fn about(&self) -> About {
-        About::new("reference", env!("CARGO_PKG_VERSION"))
+        About {
+            ops: vec!["read".into(), "dequantize".into()],
+            ..About::new("reference", env!("CARGO_PKG_VERSION"))
+        }
+    }
+
+    fn dequantize(&mut self, request: &DequantizeRequest) -> Result<Vec<f32>, Failure> {
+        let mut numbers = vec![0.0; request.elements()];
+        dequantize(request.tensor_type, &request.bytes, ByteOrder::Little, &mut numbers)?;
+        Ok(numbers)
     }
 
     fn read(&mut self, request: &ReadRequest) -> Result<FileValue, Failure> {

@@ -218,8 +218,8 @@ impl Report {
                 "\n{}: {}: {}: {outcome}\n    {}",
                 subject.name, result.verdict, result.case, result.detail
             );
-            if let Some(case) = corpus.get(&result.case) {
-                let _ = writeln!(text, "    {}; source: {}", case.summary, case.source);
+            if let Some(case) = corpus.find(&result.case) {
+                let _ = writeln!(text, "    {}; source: {}", case.summary(), case.source());
             }
         }
     }

@@ -2,12 +2,16 @@
 
 use std::time::Instant;
 
-use gguf_assay_cases::{Case, Verdict as Wanted};
+use gguf_assay_cases::{AnyCase, BlockCase, Case, Verdict as Wanted};
 use gguf_assay_format::{Profile, printable};
 use serde::{Deserialize, Serialize};
 
 use crate::judge::{is_right, outcome, wanted};
-use crate::{About, CaseFiles, CaseResult, Channel, Expectations, ReadRequest, Unclear, Verdict};
+use crate::numbers::wrong_numbers;
+use crate::{
+    About, Answer, CaseFiles, CaseResult, Channel, DequantizeRequest, Expectations, Outcome,
+    ReadRequest, Unclear, Verdict,
+};
 
 /// How to run and judge.
 #[derive(Clone, Debug)]
@@ -59,17 +63,16 @@ impl Run {
     }
 }
 
-/// Has the subject read the file of each case, and judges what it does. `progress` is called after
-/// each case.
+/// Puts each case to the subject, and judges what it does. `progress` is called after each case.
 pub fn run(
     channel: &mut dyn Channel,
-    cases: &[&Case],
+    cases: &[AnyCase<'_>],
     files: &CaseFiles,
     options: &Options,
     mut progress: impl FnMut(&CaseResult),
 ) -> Run {
     let mut results = Vec::new();
-    for case in cases {
+    for &case in cases {
         let result = run_case(channel, case, files, options);
         progress(&result);
         results.push(result);
@@ -79,12 +82,12 @@ pub fn run(
 
 pub(crate) fn run_case(
     channel: &mut dyn Channel,
-    case: &Case,
+    case: AnyCase<'_>,
     files: &CaseFiles,
     options: &Options,
 ) -> CaseResult {
     let skipped = |detail: &str| CaseResult {
-        case: case.id.clone(),
+        case: case.id().into(),
         outcome: None,
         verdict: Verdict::Skipped,
         detail: detail.into(),
@@ -97,27 +100,29 @@ pub(crate) fn run_case(
     if case.is_large() && *case.verdict(options.profile) != Wanted::Reject {
         return skipped("its value is too large to pass on; only refusals of it are judged");
     }
-    if !channel.about().ops.iter().any(|op| op == "read") {
-        return skipped("the subject does not read files");
+    let about = channel.about();
+    if !about.ops.iter().any(|op| op == case.operation()) {
+        return skipped(&format!("the subject does not {}", case.operation()));
     }
-    let prepared = files.path(case).and_then(|path| {
-        let expected = case.expected().map_err(|e| e.to_string())?;
-        Ok((path, expected))
-    });
-    let (path, expected) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            return CaseResult { verdict: Verdict::Fail, ..skipped(&error) };
-        }
-    };
+    if let AnyCase::Dequantize(block) = case
+        && !about.types.is_empty()
+        && !about.types.iter().any(|name| name == block.tensor_type.name)
+    {
+        return skipped(&format!("the subject does not have {}", block.tensor_type));
+    }
     let start = Instant::now();
-    let request = ReadRequest { path, profile: options.profile, large: case.is_large() };
-    let answer = channel.read(&request);
+    let put = match case {
+        AnyCase::Read(case) => put_file(channel, case, files, options),
+        AnyCase::Dequantize(case) => Ok(put_blocks(channel, case, options)),
+    };
     let millis = start.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
+    let (outcome, detail) = match put {
+        Ok(done) => done,
+        Err(error) => return CaseResult { verdict: Verdict::Fail, ..skipped(&error) },
+    };
 
-    let (outcome, detail) = outcome(&answer, expected.as_ref(), &options.unclear);
     let wanted_verdict = case.verdict(options.profile);
-    let entry = options.expectations.entry(&case.id, options.profile);
+    let entry = options.expectations.entry(case.id(), options.profile);
     let (verdict, note) = match (is_right(wanted_verdict, outcome), entry) {
         (Some(true), None) => (Verdict::Pass, None),
         (Some(true), Some(_)) => (
@@ -125,7 +130,7 @@ pub(crate) fn run_case(
             Some("the expectations list it as failing: take it out of there".to_owned()),
         ),
         (Some(false), Some(entry)) if entry.allows(outcome) => (Verdict::ExpectedFail, None),
-        (Some(false), _) => (Verdict::Fail, Some(wanted(case, wanted_verdict))),
+        (Some(false), _) => (Verdict::Fail, Some(wanted(case.rule(), wanted_verdict))),
         (None, _) => (Verdict::Skipped, Some("not implemented".to_owned())),
     };
     let stderr = channel.take_stderr();
@@ -140,5 +145,32 @@ pub(crate) fn run_case(
         Verdict::ExpectedFail => entry.map(|entry| entry.reason.clone()),
         _ => None,
     };
-    CaseResult { case: case.id.clone(), outcome: Some(outcome), verdict, detail, reason, millis }
+    let case = case.id().into();
+    CaseResult { case, outcome: Some(outcome), verdict, detail, reason, millis }
+}
+
+/// Has the file of a case read.
+fn put_file(
+    channel: &mut dyn Channel,
+    case: &Case,
+    files: &CaseFiles,
+    options: &Options,
+) -> Result<(Outcome, String), String> {
+    let path = files.path(case)?;
+    let expected = case.expected().map_err(|e| e.to_string())?;
+    let request = ReadRequest { path, profile: options.profile, large: case.is_large() };
+    let answer = channel.read(&request);
+    Ok(outcome(&answer, expected.as_ref(), &options.unclear))
+}
+
+/// Has the blocks of a case dequantized.
+fn put_blocks(channel: &mut dyn Channel, case: &BlockCase, options: &Options) -> (Outcome, String) {
+    let request = DequantizeRequest { tensor_type: case.tensor_type, bytes: case.bytes.clone() };
+    let answer = channel.dequantize(&request);
+    if let Answer::Numbers(numbers) = &answer
+        && let Some(complaint) = wrong_numbers(case, numbers)
+    {
+        return (Outcome::AcceptedWrongValue, complaint);
+    }
+    outcome(&answer, None, &options.unclear)
 }

@@ -2,10 +2,10 @@
 
 use std::io::{self, BufRead, Write};
 
-use gguf_assay_format::Profile;
+use gguf_assay_format::{Profile, TensorType};
 
-use crate::protocol::{Described, PROTOCOL, Request, Response};
-use crate::{Failure, ReadRequest, Subject};
+use crate::protocol::{Described, PROTOCOL, Request, Response, from_hex};
+use crate::{DequantizeRequest, Failure, ReadRequest, Subject};
 
 /// Answers requests on standard input until it ends. This is the `main` of an adapter in Rust.
 ///
@@ -29,6 +29,16 @@ pub fn serve(mut subject: impl Subject) -> io::Result<()> {
                     Err(message) => Err(Failure::Unimplemented(message)),
                 };
                 serde_json::to_string(&Response::to_read(id, &result))
+            }
+            Request::Dequantize { id, r#type, hex } => {
+                let result = match (TensorType::by_name(&r#type), from_hex(&hex)) {
+                    (Some(tensor_type), Some(bytes)) => {
+                        subject.dequantize(&DequantizeRequest { tensor_type, bytes })
+                    }
+                    (None, _) => Err(Failure::Unimplemented(format!("the type {}", r#type))),
+                    (_, None) => return Err(io::Error::other("`hex` is not hex")),
+                };
+                serde_json::to_string(&Response::to_dequantize(id, &result))
             }
         }?;
         writeln!(output, "{answer}")?;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use gguf_assay_cases::FileValue;
-use gguf_assay_format::Profile;
+use gguf_assay_format::{Profile, TensorType};
 use serde::{Deserialize, Serialize};
 
 /// What a subject says of itself.
@@ -21,10 +21,10 @@ pub struct About {
     /// Where it lives.
     #[serde(default)]
     pub home: String,
-    /// The operations that it has: `read`.
+    /// The operations that it has: `read`, `dequantize`.
     #[serde(default)]
     pub ops: Vec<String>,
-    /// The tensor types that it dequantizes, in ggml's spelling.
+    /// The tensor types that it dequantizes, in ggml's spelling; all, if it lists none.
     #[serde(default)]
     pub types: Vec<String>,
 }
@@ -51,6 +51,23 @@ pub struct ReadRequest {
     pub profile: Profile,
     /// Whether the file is large: the reader is given more time.
     pub large: bool,
+}
+
+/// Blocks to dequantize.
+#[derive(Clone, Debug)]
+pub struct DequantizeRequest {
+    /// The type of the blocks.
+    pub tensor_type: &'static TensorType,
+    /// Whole blocks, little-endian.
+    pub bytes: Vec<u8>,
+}
+
+impl DequantizeRequest {
+    /// How many numbers the blocks stand for.
+    pub fn elements(&self) -> usize {
+        let t = self.tensor_type;
+        self.bytes.len() / t.block_bytes.max(1) as usize * t.block_len as usize
+    }
 }
 
 /// Why a subject has no value to give.
@@ -90,6 +107,15 @@ pub trait Subject {
     ///
     /// Why the file was refused, or that the reader does not do this.
     fn read(&mut self, request: &ReadRequest) -> Result<FileValue, Failure>;
+
+    /// Dequantizes blocks. A reader that can says so among the operations of [`About`].
+    ///
+    /// # Errors
+    ///
+    /// Why not, or that the reader does not do this, or not for the type.
+    fn dequantize(&mut self, request: &DequantizeRequest) -> Result<Vec<f32>, Failure> {
+        Err(Failure::Unimplemented(format!("dequantizing {}", request.tensor_type)))
+    }
 }
 
 /// What came of asking a subject, all ways to fail told apart.
@@ -97,6 +123,8 @@ pub trait Subject {
 pub enum Answer {
     /// The file was read.
     Value(Box<FileValue>),
+    /// The blocks were dequantized.
+    Numbers(Vec<f32>),
     /// The subject said why not.
     Failure(Failure),
     /// A Rust panic, with its message.
@@ -116,6 +144,9 @@ pub trait Channel {
 
     /// Has a file read. Never panics, whatever the subject does.
     fn read(&mut self, request: &ReadRequest) -> Answer;
+
+    /// Has blocks dequantized. Never panics, whatever the subject does.
+    fn dequantize(&mut self, request: &DequantizeRequest) -> Answer;
 
     /// What the subject wrote to standard error since the last call, escaped and bounded.
     fn take_stderr(&mut self) -> String {
@@ -144,6 +175,14 @@ impl<S: Subject> Channel for InProcess<S> {
     fn read(&mut self, request: &ReadRequest) -> Answer {
         match catch_unwind(AssertUnwindSafe(|| self.subject.read(request))) {
             Ok(Ok(value)) => Answer::Value(Box::new(value)),
+            Ok(Err(failure)) => Answer::Failure(failure),
+            Err(panic) => Answer::Panicked(panic_message(&*panic)),
+        }
+    }
+
+    fn dequantize(&mut self, request: &DequantizeRequest) -> Answer {
+        match catch_unwind(AssertUnwindSafe(|| self.subject.dequantize(request))) {
+            Ok(Ok(numbers)) => Answer::Numbers(numbers),
             Ok(Err(failure)) => Answer::Failure(failure),
             Err(panic) => Answer::Panicked(panic_message(&*panic)),
         }

@@ -1,7 +1,9 @@
 //! The published schema and the code agree on what a message is.
 
 use gguf_assay::protocol::{Described, PROTOCOL, Request, Response, file_to_json};
-use gguf_assay::{CaseFiles, Corpus, Failure, Profile, ReadRequest, Reference, Subject};
+use gguf_assay::{
+    CaseFiles, Corpus, DequantizeRequest, Failure, Profile, ReadRequest, Reference, Subject,
+};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
@@ -37,6 +39,15 @@ fn every_message_of_a_run_is_valid() {
             messages.push(json!({ "id": id, "ok": file_to_json(&expected) }));
         }
     }
+    for (id, case) in Corpus::embedded().blocks.iter().enumerate() {
+        let id = id as u64;
+        let (tensor_type, bytes) = (case.tensor_type, case.bytes.clone());
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let request = Request::Dequantize { id, r#type: tensor_type.name.into(), hex };
+        messages.push(serde_json::to_value(request).unwrap());
+        let result = reference.dequantize(&DequantizeRequest { tensor_type, bytes });
+        messages.push(serde_json::to_value(Response::to_dequantize(id, &result)).unwrap());
+    }
     let unimplemented = Response::to_read(1, &Err(Failure::Unimplemented("big-endian".into())));
     messages.push(serde_json::to_value(unimplemented).unwrap());
     for message in &messages {
@@ -54,6 +65,8 @@ fn messages_that_depart_from_the_protocol_are_not() {
         json!({"op": "read", "id": 1, "path": "x", "profile": "strict"}),
         json!({"id": 1}),
         json!({"id": 1, "ok": {}, "unimplemented": "x"}),
+        json!({"op": "dequantize", "id": 1, "type": "Q4_0", "hex": "0"}),
+        json!({"id": 1, "ok": {"f32": "0000"}}),
         json!({"id": 1, "ok": {"size": 1}}),
         json!({"id": 1, "ok": {"metadata": [["a", {"u32": 1}]]}}),
         json!({"id": 1, "ok": {"metadata": [["a", {"u32": "1", "u8": "1"}]]}}),

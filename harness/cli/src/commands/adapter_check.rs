@@ -96,6 +96,7 @@ impl Seen {
             let request = ReadRequest { path, profile: Profile::Ggml, large: false };
             match process.read(&request) {
                 Answer::Value(value) => self.value(&value),
+                Answer::Numbers(_) => self.off.push(format!("{}: numbers for a file", case.id)),
                 Answer::Failure(Failure::Unimplemented(_)) => self.unimplemented += 1,
                 Answer::Failure(Failure::Rejected { message, .. }) => {
                     self.refusals += 1;

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use gguf_assay_cases::{Case, Corpus};
-use gguf_assay_format::{Profile, Requirement, Rule, diagnose};
+use gguf_assay_cases::{AnyCase, BlockCase, Case, Corpus, find_rule};
+use gguf_assay_format::{ByteOrder, Profile, Requirement, Rule, diagnose};
+use gguf_assay_quant::{RawBlock, fields};
 
 use super::{corpus, print};
 use crate::style::{bold, dim};
@@ -24,10 +25,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let corpus = corpus(&args.cases)?;
     let mut text = String::new();
-    if let Some(rule) = Rule::find(&args.name.to_ascii_uppercase()) {
+    if let Some(rule) = find_rule(&args.name.to_ascii_uppercase()) {
         explain_rule(&mut text, rule, &corpus);
-    } else if let Some(case) = corpus.get(&args.name) {
-        explain_case(&mut text, case)?;
+    } else if let Some(case) = corpus.find(&args.name) {
+        explain_head(&mut text, case);
+        match case {
+            AnyCase::Read(case) => explain_file(&mut text, case)?,
+            AnyCase::Dequantize(case) => explain_blocks(&mut text, case)?,
+        }
     } else {
         let near = nearest(&args.name, &corpus);
         bail!(
@@ -41,8 +46,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 
 fn nearest(name: &str, corpus: &Corpus) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
-    let near = corpus.cases.iter().find(|case| !last.is_empty() && case.id.contains(last));
-    near.map_or(String::new(), |case| format!("; did you mean `{}`?", case.id))
+    let near = corpus.all().find(|case| !last.is_empty() && case.id().contains(last));
+    near.map_or(String::new(), |case| format!("; did you mean `{}`?", case.id()))
 }
 
 fn explain_rule(text: &mut String, rule: &Rule, corpus: &Corpus) {
@@ -59,24 +64,51 @@ fn explain_rule(text: &mut String, rule: &Rule, corpus: &Corpus) {
     if !rule.cves.is_empty() {
         let _ = writeln!(text, "  known   {}", rule.cves.join(", "));
     }
-    let cases: Vec<&Case> = corpus.cases.iter().filter(|case| case.rule == rule).collect();
+    let cases: Vec<AnyCase<'_>> = corpus.all().filter(|case| case.rule() == rule).collect();
     let _ = writeln!(text, "\n{} cases", cases.len());
     const SHOWN: usize = 12;
     for case in cases.iter().take(SHOWN) {
-        let _ = writeln!(text, "  {}  {}", case.id, dim(&case.summary));
+        let _ = writeln!(text, "  {}  {}", case.id(), dim(case.summary()));
     }
     if cases.len() > SHOWN {
         let _ = writeln!(text, "  … {} more", cases.len() - SHOWN);
     }
 }
 
-fn explain_case(text: &mut String, case: &Case) -> Result<()> {
-    let _ = writeln!(text, "{}: {}", bold(&case.id), case.summary);
-    let _ = writeln!(text, "  rule    {}: {}", case.rule, case.rule.title);
-    let _ = writeln!(text, "  source  {}", case.source);
+fn explain_head(text: &mut String, case: AnyCase<'_>) {
+    let _ = writeln!(text, "{}: {}", bold(case.id()), case.summary());
+    let _ = writeln!(text, "  rule    {}: {}", case.rule(), case.rule().title);
+    let _ = writeln!(text, "  source  {}", case.source());
     for profile in Profile::ALL {
         let _ = writeln!(text, "  {profile:<7} {}", case.verdict(profile));
     }
+}
+
+/// The fields of each block, and the numbers it stands for.
+fn explain_blocks(text: &mut String, case: &BlockCase) -> Result<()> {
+    let t = case.tensor_type;
+    let len = t.block_len as usize;
+    const SHOWN: usize = 4;
+    for (index, values) in case.values.chunks(len).enumerate().take(SHOWN) {
+        let block = RawBlock::at(t, &case.bytes, ByteOrder::Little, index)?;
+        let _ = writeln!(text, "\nblock {index} of {t}");
+        for field in fields(t) {
+            let parts = (0..field.count).filter_map(|place| block.field(field.name, place));
+            let parts: Vec<String> = parts.map(|part| part.to_string()).collect();
+            let _ = writeln!(text, "  {:<8} {}", field.name, parts.join(" "));
+        }
+        let values: Vec<String> =
+            values.iter().map(|bits| format!("{:?}", f32::from_bits(*bits))).collect();
+        let _ = writeln!(text, "  {:<8} {}", "numbers", values.join(" "));
+    }
+    let blocks = case.values.len() / len;
+    if blocks > SHOWN {
+        let _ = writeln!(text, "\n… {} more blocks", blocks - SHOWN);
+    }
+    Ok(())
+}
+
+fn explain_file(text: &mut String, case: &Case) -> Result<()> {
     if case.is_large() {
         let _ = writeln!(text, "  large   built and run only with --large");
         return Ok(());

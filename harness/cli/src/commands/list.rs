@@ -42,8 +42,7 @@ enum Format {
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let rows: Vec<(String, Vec<String>, serde_json::Value)> = match args.what {
         What::Cases => corpus(&args.cases)?
-            .cases
-            .iter()
+            .all()
             .map(|case| {
                 let verdict = |profile| case.verdict(profile).to_string();
                 let word = |profile| {
@@ -51,17 +50,18 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                     verdict.split(' ').next().unwrap_or_default().to_owned()
                 };
                 let (spec, ggml) = (word(Profile::Spec), word(Profile::Ggml));
-                let cells = vec![case.rule.id.into(), spec, ggml, case.summary.clone()];
+                let cells = vec![case.rule().id.into(), spec, ggml, case.summary().to_owned()];
                 let json = json!({
-                    "id": case.id, "rule": case.rule.id, "summary": case.summary,
-                    "source": case.source, "large": case.is_large(),
+                    "id": case.id(), "rule": case.rule().id, "summary": case.summary(),
+                    "source": case.source(), "large": case.is_large(),
                     "verdict": { "spec": verdict(Profile::Spec), "ggml": verdict(Profile::Ggml) },
                 });
-                (case.id.clone(), cells, json)
+                (case.id().to_owned(), cells, json)
             })
             .collect(),
         What::Rules => RULES
             .iter()
+            .chain(gguf_assay_quant::rule::RULES)
             .map(|rule| {
                 let cells = vec![rule.required_by().into(), rule.title.into()];
                 let json = json!({

@@ -3,6 +3,7 @@
 pub(crate) mod adapter_check;
 pub(crate) mod build_corpus;
 pub(crate) mod check;
+pub(crate) mod dequantize;
 pub(crate) mod explain;
 pub(crate) mod list;
 pub(crate) mod real;

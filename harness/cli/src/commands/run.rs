@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use gguf_assay::process::{Bounds, Process, Program};
 use gguf_assay::report::{Report, SubjectReport};
 use gguf_assay::{CaseFiles, Expectations, Options, Profile, Unclear};
-use gguf_assay_cases::Case;
+use gguf_assay_cases::AnyCase;
 use gguf_assay_subjects::{Status, SubjectFolder, cache_dir};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -81,8 +81,8 @@ struct Job {
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let corpus = corpus(&args.cases)?;
-    let cases: Vec<&Case> =
-        corpus.cases.iter().filter(|case| is_chosen(&args.filter, &case.id)).collect();
+    let cases: Vec<AnyCase<'_>> =
+        corpus.all().filter(|case| is_chosen(&args.filter, case.id())).collect();
     if cases.is_empty() {
         bail!("no case matches {}", args.filter.join(", "));
     }
@@ -182,7 +182,12 @@ pub(super) fn adapter(command: &str) -> Result<Program> {
 }
 
 /// Runs the jobs, as many at a time as there are processors.
-fn run_all(jobs: &[Job], cases: &[&Case], files: &CaseFiles, whole: bool) -> Vec<SubjectReport> {
+fn run_all(
+    jobs: &[Job],
+    cases: &[AnyCase<'_>],
+    files: &CaseFiles,
+    whole: bool,
+) -> Vec<SubjectReport> {
     let bars = MultiProgress::new();
     if !std::io::stderr().is_terminal() {
         bars.set_draw_target(ProgressDrawTarget::hidden());
@@ -209,7 +214,7 @@ fn run_all(jobs: &[Job], cases: &[&Case], files: &CaseFiles, whole: bool) -> Vec
 
 fn run_job(
     job: &Job,
-    cases: &[&Case],
+    cases: &[AnyCase<'_>],
     files: &CaseFiles,
     whole: bool,
     bars: &MultiProgress,
@@ -232,7 +237,7 @@ fn run_job(
         bar.inc(1);
     });
     if whole {
-        let ids = cases.iter().map(|case| case.id.as_str());
+        let ids = cases.iter().map(|case| case.id());
         run.stale = job.options.expectations.stale(ids, job.options.profile);
     }
     bar.finish_and_clear();

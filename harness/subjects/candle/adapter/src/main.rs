@@ -5,9 +5,10 @@ use std::io::{self, BufReader};
 
 use candle_core::Device;
 use candle_core::quantized::GgmlDType;
+use candle_core::quantized::ggml_file::qtensor_from_ggml;
 use candle_core::quantized::gguf_file::{Content, Value, VersionedMagic};
 use gguf_assay::{
-    About, Failure, FileValue, OwnedArray, OwnedValue, ReadRequest, Subject, TensorValue,
+    About, DequantizeRequest, Failure, FileValue, OwnedArray, OwnedValue, ReadRequest, Subject, TensorValue,
     ValueType, sha256,
 };
 
@@ -17,8 +18,20 @@ impl Subject for Candle {
     fn about(&self) -> About {
         About {
             home: "https://github.com/huggingface/candle".into(),
+            ops: vec!["read".into(), "dequantize".into()],
+            types: TYPES.map(|(_, name)| name.into()).into(),
             ..About::new("candle", candle_version())
         }
+    }
+
+    fn dequantize(&mut self, request: &DequantizeRequest) -> Result<Vec<f32>, Failure> {
+        let name = request.tensor_type.name;
+        let Some((dtype, _)) = TYPES.into_iter().find(|(_, known)| *known == name) else {
+            return Err(Failure::Unimplemented(format!("the type {name}")));
+        };
+        let (dims, cpu) = (vec![request.elements()], &Device::Cpu);
+        let tensor = qtensor_from_ggml(dtype, &request.bytes, dims, cpu)?.dequantize(cpu)?;
+        Ok(tensor.to_vec1()?)
     }
 
     fn read(&mut self, request: &ReadRequest) -> Result<FileValue, Failure> {
@@ -36,7 +49,7 @@ impl Subject for Candle {
             let tensor = content.tensor(&mut reader, name, &Device::Cpu)?;
             tensors.push(TensorValue {
                 name: name.as_bytes().to_vec(),
-                type_name: Some(type_name(info.ggml_dtype).into()),
+                type_name: type_name(info.ggml_dtype),
                 // candle's order is the reverse of the file's.
                 dims: Some(info.shape.dims().iter().rev().map(|&dim| dim as u64).collect()),
                 offset: Some(info.offset),
@@ -86,25 +99,29 @@ fn owned(value: &Value) -> OwnedValue {
     }
 }
 
+/// candle's types and ggml's names of them.
+const TYPES: [(GgmlDType, &str); 15] = [
+    (GgmlDType::F32, "F32"),
+    (GgmlDType::F16, "F16"),
+    (GgmlDType::BF16, "BF16"),
+    (GgmlDType::Q4_0, "Q4_0"),
+    (GgmlDType::Q4_1, "Q4_1"),
+    (GgmlDType::Q5_0, "Q5_0"),
+    (GgmlDType::Q5_1, "Q5_1"),
+    (GgmlDType::Q8_0, "Q8_0"),
+    (GgmlDType::Q8_1, "Q8_1"),
+    (GgmlDType::Q2K, "Q2_K"),
+    (GgmlDType::Q3K, "Q3_K"),
+    (GgmlDType::Q4K, "Q4_K"),
+    (GgmlDType::Q5K, "Q5_K"),
+    (GgmlDType::Q6K, "Q6_K"),
+    (GgmlDType::Q8K, "Q8_K"),
+];
+
 /// ggml's name of a type.
-fn type_name(dtype: GgmlDType) -> &'static str {
-    match dtype {
-        GgmlDType::F32 => "F32",
-        GgmlDType::F16 => "F16",
-        GgmlDType::BF16 => "BF16",
-        GgmlDType::Q4_0 => "Q4_0",
-        GgmlDType::Q4_1 => "Q4_1",
-        GgmlDType::Q5_0 => "Q5_0",
-        GgmlDType::Q5_1 => "Q5_1",
-        GgmlDType::Q8_0 => "Q8_0",
-        GgmlDType::Q8_1 => "Q8_1",
-        GgmlDType::Q2K => "Q2_K",
-        GgmlDType::Q3K => "Q3_K",
-        GgmlDType::Q4K => "Q4_K",
-        GgmlDType::Q5K => "Q5_K",
-        GgmlDType::Q6K => "Q6_K",
-        GgmlDType::Q8K => "Q8_K",
-    }
+fn type_name(dtype: GgmlDType) -> Option<String> {
+    let (_, name) = TYPES.into_iter().find(|(known, _)| *known == dtype)?;
+    Some(name.into())
 }
 
 fn main() -> io::Result<()> {

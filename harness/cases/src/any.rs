@@ -1,0 +1,72 @@
+//! A case of either operation.
+
+use gguf_assay_format::{Profile, Rule};
+
+use crate::{BlockCase, Case, Verdict};
+
+/// A case, whatever it asks of a subject.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyCase<'a> {
+    /// Read a file.
+    Read(&'a Case),
+    /// Dequantize blocks.
+    Dequantize(&'a BlockCase),
+}
+
+impl<'a> AnyCase<'a> {
+    /// The id: operation, area, slug.
+    pub fn id(self) -> &'a str {
+        match self {
+            AnyCase::Read(case) => &case.id,
+            AnyCase::Dequantize(case) => &case.id,
+        }
+    }
+
+    /// The operation that it asks for: `read` or `dequantize`.
+    pub fn operation(self) -> &'static str {
+        match self {
+            AnyCase::Read(_) => "read",
+            AnyCase::Dequantize(_) => "dequantize",
+        }
+    }
+
+    /// The rule that it probes.
+    pub fn rule(self) -> &'static Rule {
+        match self {
+            AnyCase::Read(case) => case.rule,
+            AnyCase::Dequantize(case) => case.rule,
+        }
+    }
+
+    /// What is special about it.
+    pub fn summary(self) -> &'a str {
+        match self {
+            AnyCase::Read(case) => &case.summary,
+            AnyCase::Dequantize(case) => &case.summary,
+        }
+    }
+
+    /// Where anyone can look it up.
+    pub fn source(self) -> &'a str {
+        match self {
+            AnyCase::Read(case) => &case.source,
+            AnyCase::Dequantize(case) => &case.source,
+        }
+    }
+
+    /// What `profile` expects.
+    pub fn verdict(self, profile: Profile) -> &'a Verdict {
+        match self {
+            AnyCase::Read(case) => case.verdict(profile),
+            AnyCase::Dequantize(case) => case.verdict(profile),
+        }
+    }
+
+    /// Whether it is only run when asked for.
+    pub fn is_large(self) -> bool {
+        match self {
+            AnyCase::Read(case) => case.is_large(),
+            AnyCase::Dequantize(_) => false,
+        }
+    }
+}
