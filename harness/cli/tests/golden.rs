@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gguf_assay_cases::Corpus;
-use gguf_assay_format::{Profile, read};
+use gguf_assay_format::{ByteOrder, Profile, Status, TENSOR_TYPES, read};
+use gguf_assay_oracle::NotDequantized;
+use gguf_assay_quant::dequantize;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -101,6 +103,43 @@ fn check_json() {
     snapshot("cli", "check-json", &text);
 }
 
+/// The types, and the first numbers of one block of each. Where ggml has a function, the numbers are
+/// ggml's, and the reference's are the same.
+#[test]
+fn quants() {
+    let mut text = String::new();
+    for t in TENSOR_TYPES.iter().filter(|t| t.status != Status::Removed) {
+        let len = t.block_len.max(8) as usize;
+        let blocks = len / t.block_len as usize;
+        let size = blocks * t.block_bytes as usize;
+        // Bytes that differ, and that make no scale infinite or NaN.
+        let bytes: Vec<u8> = (0..size).map(|place| (place * 37 % 59) as u8).collect();
+        let mut numbers = vec![0.0; len];
+        dequantize(t, &bytes, ByteOrder::Little, &mut numbers).unwrap();
+        let mut ggmls = vec![0.0; len];
+        let source = match gguf_assay_oracle::dequantize(t.id, &bytes, &mut ggmls) {
+            Ok(()) => {
+                let bits =
+                    |numbers: &[f32]| numbers.iter().map(|n| n.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&numbers), bits(&ggmls), "{t}");
+                "ggml"
+            }
+            Err(NotDequantized::NoFunction) => "reference",
+            Err(error) => panic!("{t}: {error}"),
+        };
+        let weight = f64::from(8 * t.block_bytes) / f64::from(t.block_len);
+        let _ = writeln!(
+            text,
+            "{:>2} {t}: {} bytes for {}, {weight} bits a weight\n   {source}: {:?}",
+            t.id,
+            t.block_bytes,
+            t.block_len,
+            &numbers[..8]
+        );
+    }
+    snapshot("quants", "types", &text);
+}
+
 #[test]
 fn wrong_calls() {
     let mut text = String::new();
@@ -113,9 +152,11 @@ fn wrong_calls() {
         &["run", "reference", "--filter", "nothing/*"],
         &["run", "--profile", "strict"],
         &["run", "reference", "--timeout", "0"],
-        &["run", "--adapter", "there/is/no/adapter"],
+        &["run", "--adapter", "there/is/no/adapter", "--filter", "read/header/empty-file"],
         &["subjects", "install", "no-such-reader"],
         &["serve", "no-such-reader"],
+        &["dequantize", "corpus/read/tensors/twelve-tensors.gguf", "no-such-tensor"],
+        &["dequantize", "corpus/read/download/html.gguf", "t"],
     ] {
         text += &transcript(args);
         text.push('\n');
