@@ -23,12 +23,17 @@ verdict = {{ spec = "accept", ggml = "accept" }}
 }
 
 fn load_file(text: &str) -> Result<Corpus, CaseError> {
+    load_as("read/area.toml", text)
+}
+
+fn load_as(name: &str, text: &str) -> Result<Corpus, CaseError> {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
     let dir = std::env::temp_dir().join(format!("gguf-assay-cases-{}-{next}", std::process::id()));
-    fs::create_dir_all(dir.join("read")).unwrap();
-    fs::write(dir.join("read/area.toml"), text).unwrap();
+    let path = dir.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
     let corpus = Corpus::from_dir(&dir);
     fs::remove_dir_all(dir).unwrap();
     corpus
@@ -149,4 +154,38 @@ fn a_sweep_cuts_before_each_field_and_one_byte_behind() {
     assert_eq!(corpus.cases[1].id, "read/area/s-at-header-magic-plus-1");
     assert_eq!(corpus.cases[0].rule.id, "FILE-001");
     assert!(corpus.cases[1..].iter().all(|case| case.rule.id == "FILE-002"));
+}
+
+#[test]
+fn block_cases_that_cannot_be_are_told() {
+    let sound = r#"
+[[block]]
+id = "dequantize/q8-0/slug"
+rule = "QUANT-008"
+summary = "something"
+source = "somewhere"
+type = "Q8_0"
+bytes = [{ hex = "003c" }, { hex = "01", count = 32 }]
+values = [[32, 1.0]]
+"#;
+    let complaint = |text: &str| match load_as("dequantize/q8-0.toml", text) {
+        Err(error) => error.to_string(),
+        Ok(corpus) => lint(&corpus, false).iter().map(ToString::to_string).collect(),
+    };
+    assert_eq!(complaint(sound), "");
+    for (from, to, complaint_part) in [
+        ("summary =", "colour = \"red\"\nsummary =", "colour"),
+        ("\"Q8_0\"", "\"Q8\"", "no tensor type"),
+        ("count = 32 }", "count = 31 }", "no whole number of blocks"),
+        ("[[32, 1.0]]", "[[31, 1.0]]", "31 values for 32 elements"),
+        ("[[32, 1.0]]", "[[32, 0.1]]", "not exactly an f32"),
+        ("[[32, 1.0]]", "[[32, \"0x7fc0\"]]", "8 hex digits"),
+        ("[[32, 1.0]]", "[32, 1.0]", "a run is"),
+        ("[[32, 1.0]]", "[[32, 1.0]]\nor = [[32, 2.0]]", "needs an either-verdict"),
+        ("\"QUANT-008\"", "\"QUANT-009\"", "the rule of Q8_0 is QUANT-008"),
+        ("dequantize/q8-0", "read/q8-0", "operation"),
+    ] {
+        let complaint = complaint(&sound.replace(from, to));
+        assert!(complaint.contains(complaint_part), "{to}: {complaint}");
+    }
 }

@@ -19,14 +19,15 @@ impl Subject for Candle {
         About {
             home: "https://github.com/huggingface/candle".into(),
             ops: vec!["read".into(), "dequantize".into()],
-            types: TYPES.map(|(_, name)| name.into()).into(),
+            types: TYPES[..TENSORS].iter().map(|(_, name)| (*name).into()).collect(),
             ..About::new("candle", candle_version())
         }
     }
 
     fn dequantize(&mut self, request: &DequantizeRequest) -> Result<Vec<f32>, Failure> {
         let name = request.tensor_type.name;
-        let Some((dtype, _)) = TYPES.into_iter().find(|(_, known)| *known == name) else {
+        let known = TYPES[..TENSORS].iter().find(|(_, known)| *known == name);
+        let Some(&(dtype, _)) = known else {
             return Err(Failure::Unimplemented(format!("the type {name}")));
         };
         let (dims, cpu) = (vec![request.elements()], &Device::Cpu);
@@ -99,7 +100,8 @@ fn owned(value: &Value) -> OwnedValue {
     }
 }
 
-/// candle's types and ggml's names of them.
+/// candle's types and ggml's names of them: the first [`TENSORS`] are those that tensors can have, the
+/// others serve its products of matrices.
 const TYPES: [(GgmlDType, &str); 15] = [
     (GgmlDType::F32, "F32"),
     (GgmlDType::F16, "F16"),
@@ -109,14 +111,16 @@ const TYPES: [(GgmlDType, &str); 15] = [
     (GgmlDType::Q5_0, "Q5_0"),
     (GgmlDType::Q5_1, "Q5_1"),
     (GgmlDType::Q8_0, "Q8_0"),
-    (GgmlDType::Q8_1, "Q8_1"),
     (GgmlDType::Q2K, "Q2_K"),
     (GgmlDType::Q3K, "Q3_K"),
     (GgmlDType::Q4K, "Q4_K"),
     (GgmlDType::Q5K, "Q5_K"),
     (GgmlDType::Q6K, "Q6_K"),
+    (GgmlDType::Q8_1, "Q8_1"),
     (GgmlDType::Q8K, "Q8_K"),
 ];
+
+const TENSORS: usize = 13;
 
 /// ggml's name of a type.
 fn type_name(dtype: GgmlDType) -> Option<String> {
