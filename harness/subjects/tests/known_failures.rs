@@ -12,7 +12,7 @@ use gguf_assay_subjects::{Status, all, cache_dir};
 fn installed_subjects_fail_as_expected() {
     let cache = cache_dir().unwrap();
     let corpus = Corpus::embedded();
-    let cases: Vec<_> = corpus.cases.iter().collect();
+    let cases: Vec<_> = corpus.all().collect();
     let files = CaseFiles::new().unwrap();
     let mut complaints = Vec::new();
     let mut judged = 0;

@@ -16,7 +16,7 @@ fn known_failures_name_cases_that_exist() {
     for subject in all() {
         let expectations = subject.expectations().unwrap();
         for profile in Profile::ALL {
-            let ids = corpus.cases.iter().map(|case| case.id.as_str());
+            let ids = corpus.all().map(|case| case.id());
             let stale = expectations.stale(ids, profile);
             assert!(stale.is_empty(), "{}, profile {profile}: {stale:#?}", subject.name);
         }

@@ -71,7 +71,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                 seen.ask(&mut process)?;
                 seen.write(&mut text);
             } else {
-                seen.off.push("describe: `ops` does not have `read`, so nothing is judged".into());
+                seen.off
+                    .push("describe: `ops` does not have `read`: only readers are checked".into());
             }
         }
     }
