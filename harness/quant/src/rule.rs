@@ -14,7 +14,7 @@ const ONE_MEANING: Requirement = Must("one meaning: the number itself, in f32");
 macro_rules! rules {
     ($($name:ident = $id:literal $title:literal, $function:tt, $effect:literal;)+) => {
         $(
-            #[doc = concat!("`", $id, "`: ", $title, ".")]
+            #[doc = concat!("The rule `", $id, "`.")]
             pub static $name: Rule = Rule {
                 id: $id,
                 title: $title,
