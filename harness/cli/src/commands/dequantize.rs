@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use gguf_assay_format::{ByteOrder, Gguf, Tensor, TensorType, diagnose, escape};
-use gguf_assay_quant::dequantize_rows;
+use gguf_assay_quant::dequantize;
 
 use super::print;
 use crate::mapped::MappedFile;
@@ -90,6 +90,9 @@ fn no_such_tensor(gguf: &Gguf<'_>, name: &str) -> String {
     }
 }
 
+/// How many numbers are held at a time, up to a block.
+const CHUNK: usize = 1 << 16;
+
 /// The rows of a tensor: the numbers along its first dimension.
 struct Rows<'a> {
     tensor_type: &'static TensorType,
@@ -119,17 +122,38 @@ impl<'a> Rows<'a> {
         Ok(Rows { tensor_type, order, data, len, bytes, count })
     }
 
-    /// The numbers of a row that there is.
-    fn read(&self, row: u64, out: &mut [f32]) -> Result<()> {
+    /// The first numbers of a row that there is, in chunks: a row may be as long as the file.
+    fn read(
+        &self,
+        row: u64,
+        first: usize,
+        mut chunk: impl FnMut(&[f32]) -> Result<()>,
+    ) -> Result<()> {
         let start = row as usize * self.bytes;
-        let bytes = &self.data[start..start + self.bytes];
-        dequantize_rows(self.tensor_type, self.len, bytes, self.order, out)?;
+        let t = self.tensor_type;
+        let (len, size) = (t.block_len as usize, t.block_bytes as usize);
+        let blocks = CHUNK.div_ceil(len);
+        let mut numbers = Vec::new();
+        let mut left = self.len.min(first);
+        for bytes in self.data[start..start + self.bytes].chunks(blocks * size) {
+            if left == 0 {
+                break;
+            }
+            numbers.resize(bytes.len() / size * len, 0.0);
+            dequantize(t, bytes, self.order, &mut numbers)?;
+            let wanted = &numbers[..numbers.len().min(left)];
+            chunk(wanted)?;
+            left -= wanted.len();
+        }
         Ok(())
     }
 
     fn to_text(&self, args: &Args, tensor: &Tensor<'_>, row: u64) -> Result<String> {
-        let mut numbers = vec![0.0; self.len];
-        self.read(row, &mut numbers)?;
+        let mut numbers = Vec::new();
+        self.read(row, args.first, |chunk| {
+            numbers.extend_from_slice(chunk);
+            Ok(())
+        })?;
         let mut text = String::new();
         let dims: Vec<u64> = tensor.dims.iter().collect();
         let _ = writeln!(
@@ -139,7 +163,7 @@ impl<'a> Rows<'a> {
             self.tensor_type,
             self.count
         );
-        for line in numbers[..self.len.min(args.first)].chunks(8) {
+        for line in numbers.chunks(8) {
             let numbers: Vec<String> =
                 line.iter().map(|number| format!("{number:>12.6e}")).collect();
             let _ = writeln!(text, "  {}", numbers.join(" "));
@@ -167,12 +191,13 @@ fn write_npy(
     out.write_all(b"\x93NUMPY\x01\x00")?;
     out.write_all(&len.to_le_bytes())?;
     writeln!(out, "{header}{:padding$}", "")?;
-    let mut numbers = vec![0.0; rows.len];
     for row in chosen {
-        rows.read(row, &mut numbers)?;
-        for number in &numbers {
-            out.write_all(&number.to_le_bytes())?;
-        }
+        rows.read(row, usize::MAX, |numbers| {
+            for number in numbers {
+                out.write_all(&number.to_le_bytes())?;
+            }
+            Ok(())
+        })?;
     }
     out.flush()?;
     Ok(())
