@@ -4,6 +4,7 @@
 #![allow(rustdoc::invalid_rust_codeblocks)]
 
 mod commands;
+mod deep;
 mod identify;
 mod mapped;
 mod real;

@@ -20,7 +20,7 @@ use gguf_assay_format::{
 use gguf_assay_oracle::NotDequantized;
 use gguf_assay_quant::dequantize;
 use libtest_mimic::{Arguments, Failed, Trial};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const ASSAY: &str = env!("CARGO_BIN_EXE_gguf-assay");
 
@@ -52,6 +52,8 @@ fn main() -> ExitCode {
         test("ggml-agrees", ggml_agrees);
         if entry.name == SMOLLM2 {
             test("numbers-are-ggmls", numbers_are_ggmls);
+            test("every-number-is-finite", every_number_is_finite);
+            test("a-scale-that-is-nan", a_scale_that_is_nan);
             test("cut-by-one-byte", cut_by_one_byte);
             test("cut-by-half", cut_by_half);
             test("cut-in-the-tensor-table", cut_in_the_tensor_table);
@@ -230,6 +232,42 @@ fn numbers_are_ggmls(entry: &Entry) {
             ours.to_bits() != ggmls.to_bits() && !(ours.is_nan() && ggmls.is_nan())
         });
         assert_eq!(wrong, None, "{}", tensor.name);
+    }
+}
+
+/// What `check --deep` finds, and its exit status.
+fn check_deep(path: &Path) -> (Value, Option<i32>) {
+    let output = Command::new(ASSAY)
+        .args(["check", "--deep", "--format", "json"])
+        .arg(path)
+        .output()
+        .unwrap();
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    (json["not_finite"].clone(), output.status.code())
+}
+
+fn every_number_is_finite(entry: &Entry) {
+    assert_eq!(check_deep(&entry.path), (Value::Array(Vec::new()), Some(0)));
+}
+
+fn a_scale_that_is_nan(entry: &Entry) {
+    // blk.15.attn_output.weight is Q4_1, blocks of 20 bytes that start with the scale, from byte
+    // 49114432 on; 0x7E00 is a NaN in half precision.
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nan.gguf");
+    fs::copy(&entry.path, &path).unwrap();
+    let mut file = File::options().write(true).open(&path).unwrap();
+    file.seek(SeekFrom::Start(49_114_432 + 5 * 20)).unwrap();
+    file.write_all(&[0x00, 0x7E]).unwrap();
+    drop(file);
+    let (found, status) = check_deep(&path);
+    assert_eq!((found.as_array().unwrap().len(), status), (1, Some(1)));
+    let expected = json!({
+        "tensor": "blk.15.attn_output.weight", "type": "Q4_1", "count": 32, "of": 576 * 576,
+        "block": 5, "element": 0, "value": "NaN",
+    });
+    for (field, value) in expected.as_object().unwrap() {
+        assert_eq!(&found[0][field], value, "{field}");
     }
 }
 

@@ -34,7 +34,7 @@ fn compare(case: &BlockCase, want: &[u32], got: &[f32]) -> Option<String> {
     };
     Some(format!(
         "element {element} of block {block} is {want:?} ({:#010x}), the reader has {got:?} \
-         ({:#010x}){ratio}; it comes from {}; {count} of {} elements are wrong",
+         ({:#010x}){ratio}; made of {}; {count} of {} elements are wrong",
         want.to_bits(),
         got.to_bits(),
         fed.join(", "),

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::ValueEnum;
 use gguf_assay_format::{ByteOrder, Diagnosis, Gguf, Profile, Violation, diagnose, escape};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::print;
+use crate::deep::{NotFinite, inspect};
 use crate::identify::{Identity, identify};
 use crate::mapped::MappedFile;
 use crate::style::{bad, bold, dim, good};
@@ -21,6 +23,7 @@ use crate::style::{bad, bold, dim, good};
 /// expected. The file is mapped, not read: size does not matter.
 ///
 ///     gguf-assay check model.gguf
+///     gguf-assay check --deep model.gguf       also look at every number
 ///     gguf-assay check --format json *.gguf
 ///
 /// If the file is fine and your loader refuses it, the loader is at fault: `gguf-assay run --adapter`
@@ -40,6 +43,9 @@ pub(crate) struct Args {
     /// Print all violations, not only the first 20
     #[arg(long)]
     all: bool,
+    /// Also look at every number of every tensor: NaN and infinite ones are findings
+    #[arg(long)]
+    deep: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -73,6 +79,9 @@ struct Finding {
     violations: Vec<ViolationJson>,
     /// Violations beyond those that are listed.
     omitted: u64,
+    /// Tensors with numbers that are NaN or infinite, with `--deep`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_finite: Option<Vec<NotFinite>>,
 }
 
 #[derive(Serialize)]
@@ -117,9 +126,15 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             }
         };
         let diagnosis = diagnose(&bytes);
-        let finding = Finding::new(path, &bytes, &diagnosis);
+        let mut finding = Finding::new(path, &bytes, &diagnosis);
         if !diagnosis.accepted_by(args.profile) {
             status = status.max(crate::FINDINGS);
+        }
+        if let (Some(gguf), true) = (&diagnosis.gguf, args.deep && diagnosis.complete) {
+            finding.look_deep(gguf)?;
+            if finding.not_finite.as_ref().is_some_and(|found| !found.is_empty()) {
+                status = status.max(crate::FINDINGS);
+            }
         }
         let text = match args.format {
             Format::Json => serde_json::to_string(&finding)? + "\n",
@@ -152,12 +167,40 @@ impl Finding {
             summary: diagnosis.gguf.as_ref().map(|gguf| Summary::new(gguf, diagnosis.complete)),
             violations,
             omitted: diagnosis.omitted,
+            not_finite: None,
         }
+    }
+
+    /// Looks at every number, with a bar on a terminal, and takes what it finds into the answer.
+    fn look_deep(&mut self, gguf: &Gguf<'_>) -> Result<()> {
+        let total = gguf.tensors.iter().filter_map(|tensor| tensor.byte_len).sum();
+        // Not drawn where standard error is no terminal.
+        let bar = ProgressBar::new(total);
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
+        {
+            bar.set_style(style);
+        }
+        let found = inspect(gguf, |bytes| bar.inc(bytes))?;
+        bar.finish_and_clear();
+        if let [first, rest @ ..] = found.as_slice() {
+            let more = match rest.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            self.answer = format!(
+                "{}, but numbers are not finite in tensor \"{}\"{more}",
+                self.answer, first.tensor
+            );
+        }
+        self.not_finite = Some(found);
+        Ok(())
     }
 
     fn to_text(&self, all: bool) -> String {
         let mut text = String::new();
-        let fine = self.accepted.values().all(|&accepted| accepted);
+        let finite = self.not_finite.as_ref().is_none_or(Vec::is_empty);
+        let fine = finite && self.accepted.values().all(|&accepted| accepted);
         let answer = if fine { good(&self.answer) } else { bad(&self.answer) };
         let _ = writeln!(text, "{}: {answer}", bold(&self.file));
         if let Some(advice) = self.advice {
@@ -177,6 +220,9 @@ impl Finding {
             }
         }
         let shown = if all { usize::MAX } else { SHOWN };
+        if let Some(found) = &self.not_finite {
+            write_not_finite(&mut text, found, shown);
+        }
         for violation in self.violations.iter().take(shown) {
             violation.write(&mut text);
         }
@@ -186,6 +232,24 @@ impl Finding {
             let _ = writeln!(text, "\n  {hidden} more violations{how}");
         }
         text
+    }
+}
+
+fn write_not_finite(text: &mut String, found: &[NotFinite], shown: usize) {
+    if found.is_empty() {
+        let _ = writeln!(text, "  deep  {}", good("every number of every tensor is finite"));
+    }
+    for finding in found.iter().take(shown) {
+        let NotFinite { tensor, tensor_type, count, of, block, element, value, from } = finding;
+        let _ = writeln!(
+            text,
+            "\n  {} in {tensor} ({tensor_type}): {count} of {of} numbers are not finite\n    first     \
+             {value} at element {element} of block {block}, made of {from}",
+            bold("NaN or Inf")
+        );
+    }
+    if found.len() > shown {
+        let _ = writeln!(text, "\n  {} more tensors, see --all", found.len() - shown);
     }
 }
 
