@@ -318,10 +318,11 @@ impl<'a> Walk<'a> {
 
     /// Notes on keys that the container does not need but its readers do.
     pub(super) fn noted_keys(&mut self) -> Result<(), Stop> {
-        if let Some((index, Entry { value, value_offset, .. })) = self.find("general.file_type")
-            && !matches!(value, Value::U32(0..=LAST_FILE_TYPE))
+        if let Some((index, entry)) = self.find("general.file_type")
+            && !matches!(entry.value, Value::U32(0..=LAST_FILE_TYPE))
         {
-            self.report(&rule::META_017, narrow(value_offset), || {
+            let value = entry.value;
+            self.report(&rule::META_017, self.value_position(&entry), || {
                 let found = format!("the {} {value}", value.value_type());
                 (value_field(index), found, format!("a u32 up to {LAST_FILE_TYPE}"))
             })?;
