@@ -7,7 +7,7 @@ use gguf_assay_format::{ByteOrder, Data, Description, Profile, Rule, TensorDescr
 use serde::Deserialize;
 use toml::Table;
 
-use crate::expected::FileValue;
+use crate::expected::{FileValue, elements};
 use crate::fault::{Fault, encode};
 use crate::file::BuiltFile;
 use crate::syntax::{self, CaseData, CaseTensor};
@@ -433,12 +433,7 @@ impl RawDescription {
 
 /// A tensor with data for `shape`: given, zeros, or counting up from 16 times its place.
 fn describe(index: usize, tensor: &CaseTensor, shape: &[u64]) -> syntax::Result<TensorDescription> {
-    let elements = if shape.contains(&0) {
-        Some(0)
-    } else {
-        shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))
-    };
-    let len = elements.and_then(|n| tensor.tensor_type.byte_len(n));
+    let len = elements(shape).and_then(|n| tensor.tensor_type.byte_len(n));
     let len = len.ok_or_else(|| format!("tensors[{index}]: no size follows from its shape"));
     let data = match &tensor.data {
         CaseData::Bytes(bytes) => Data::Bytes(bytes.clone()),

@@ -55,15 +55,20 @@ impl FileValue {
     }
 }
 
+/// The number of elements of a shape, if it fits 64 bits; 0 if a dimension is, however large others.
+pub(crate) fn elements(shape: &[u64]) -> Option<u64> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))
+}
+
 /// The hash of the data that the tensor's shape asks for, which a fault may have made fewer than were
 /// laid down; `None` if they are not all there or have no size.
 fn data_sha256(tensor: &TensorDescription, order: ByteOrder) -> Option<String> {
     let tensor_type = TensorType::by_id(tensor.type_id)?;
-    let elements = match tensor.dims.contains(&0) {
-        true => 0,
-        false => tensor.dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))?,
-    };
-    let len = tensor_type.byte_len(elements).filter(|&len| len <= tensor.data.len())?;
+    let len =
+        tensor_type.byte_len(elements(&tensor.dims)?).filter(|&len| len <= tensor.data.len())?;
     let mut hash = Sha256::new();
     match &tensor.data {
         Data::Zeros(_) => hash_zeros(&mut hash, len),

@@ -1,7 +1,7 @@
 //! The adapter protocol: one JSON object per line, both ways. `PROTOCOL.md` is its text.
 
 use gguf_assay_cases::{FileValue, TensorValue};
-use gguf_assay_format::{OwnedArray, OwnedValue, Profile, ValueType};
+use gguf_assay_format::{OwnedArray, OwnedValue, ValueType};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -155,15 +155,6 @@ impl Response {
             _ => Err("an answer has one of `ok`, `error` and `unimplemented`".into()),
         }
     }
-}
-
-/// The name of a profile as requests have it, back to the profile.
-///
-/// # Errors
-///
-/// That there is no such profile.
-pub fn profile_from_name(name: &str) -> Result<Profile, String> {
-    name.parse()
 }
 
 /// Bytes as JSON: a string if they are UTF-8, else `{"hex": …}`.
