@@ -50,12 +50,22 @@ pub fn dequantize(
     out: &mut [f32],
 ) -> Result<(), Error> {
     let format = find_format(tensor_type)?;
+    check_lengths(tensor_type, bytes, out)?;
+    (format.decode)(bytes, order, out);
+    Ok(())
+}
+
+/// An error unless `out` is whole blocks and `bytes` are exactly theirs.
+pub(crate) fn check_lengths(
+    tensor_type: &TensorType,
+    bytes: &[u8],
+    out: &[f32],
+) -> Result<(), Error> {
     let (elements, found) = (out.len() as u64, bytes.len() as u64);
     let expected = row_bytes(tensor_type, elements)?;
     if found != expected {
         return Err(Fault::Bytes { tensor_type: *tensor_type, elements, expected, found }.into());
     }
-    (format.decode)(bytes, order, out);
     Ok(())
 }
 

@@ -4,6 +4,8 @@ use core::fmt;
 
 use gguf_assay_format::{Rule, TENSOR_TYPES, TensorType, rule};
 
+use crate::kernel::Engine;
+
 /// Why blocks were not dequantized: names the type, the numbers and, where the format has one, the
 /// rule.
 ///
@@ -22,6 +24,8 @@ pub(crate) enum Fault {
     Bytes { tensor_type: TensorType, elements: u64, expected: u64, found: u64 },
     Blocks { tensor_type: TensorType, found: u64 },
     Block { tensor_type: TensorType, index: usize, blocks: usize },
+    Engine { name: String },
+    Missing { engine: Engine },
 }
 
 impl From<Fault> for Error {
@@ -44,7 +48,9 @@ impl Error {
             Fault::Rows { .. }
             | Fault::Bytes { .. }
             | Fault::Blocks { .. }
-            | Fault::Block { .. } => None,
+            | Fault::Block { .. }
+            | Fault::Engine { .. }
+            | Fault::Missing { .. } => None,
         }
     }
 }
@@ -86,6 +92,13 @@ impl fmt::Display for Error {
             }
             Fault::Block { tensor_type: t, index, blocks } => {
                 write!(f, "{t}: there is no block {index} among {blocks}")
+            }
+            Fault::Engine { ref name } => {
+                let names = Engine::ALL.map(Engine::name).join(", ");
+                write!(f, "{name:?} is no engine; there are {names}")
+            }
+            Fault::Missing { engine } => {
+                write!(f, "{engine}: this machine lacks {}", engine.missing().join(", "))
             }
         }?;
         match self.rule() {

@@ -27,7 +27,7 @@
 //! ```
 //!
 //! This is the code that faster code is held to: it is written to be read beside the description of
-//! a format, not to be fast.
+//! a format, not to be fast. The faster code is in [`kernel`].
 //!
 //! # Byte order
 //!
@@ -39,8 +39,7 @@
 //! types nothing outside says what is right. gguf-py's writer turns around whole arrays only, so
 //! that blocks, which are arrays of bytes to it, stay little-endian in a big-endian file.
 
-#![forbid(unsafe_code)]
-
+mod arch;
 mod dequantize;
 mod error;
 mod feed;
@@ -49,6 +48,7 @@ mod raw_block;
 
 pub mod block;
 pub mod grid;
+pub mod kernel;
 pub mod number;
 pub mod rule;
 

@@ -1,0 +1,155 @@
+//! x86-64.
+//!
+//! A kernel is a function from one block, or from 16 numbers of a plain type, to lines of the
+//! output. It is written once for both ways to store a line, and is safe code: what is not, the
+//! loads and stores of whole vectors, is in a few functions at the top of each instruction set, and
+//! what those rely on is in the types of their arguments.
+
+#![allow(unsafe_code, reason = "kernels")]
+
+pub(crate) mod avx2;
+pub(crate) mod avx512;
+
+use core::arch::x86_64::{_mm_loadu_ps, _mm_sfence, _mm_stream_ps};
+
+/// 16 numbers of the output, the unit in which kernels write.
+///
+/// # Safety
+///
+/// The type is 16 `f32` and nothing else; if `STREAMED`, it is aligned to 64 bytes.
+unsafe trait Line {
+    /// Whether stores go around the caches.
+    const STREAMED: bool;
+}
+
+// SAFETY: it is 16 `f32`, and is not streamed.
+unsafe impl Line for [f32; 16] {
+    const STREAMED: bool = false;
+}
+
+/// A whole cache line.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct CacheLine([f32; 16]);
+
+// SAFETY: `repr(C)` and as long as its alignment, so 16 `f32` and nothing else, and aligned.
+unsafe impl Line for CacheLine {
+    const STREAMED: bool = true;
+}
+
+/// Those of the features that the machine does not have.
+macro_rules! missing_features {
+    ($($feature:tt),+) => {
+        [$(($feature, is_x86_feature_detected!($feature))),+]
+            .into_iter()
+            .filter_map(|(feature, found)| (!found).then_some(feature))
+            .collect()
+    };
+}
+
+/// Names the fields of a block, in the order of its bytes: each a reference to an array of so many.
+macro_rules! fields {
+    ($block:ident => $($field:ident: $bytes:literal),+) => {
+        let rest: &[u8] = $block;
+        $(let ($field, rest) = rest.split_first_chunk::<$bytes>().expect("a part of the block");)+
+        assert!(rest.is_empty(), "the fields fill the block");
+    };
+}
+
+/// The table of an instruction set's kernels: each loops over the blocks, with its kernel inlined.
+macro_rules! entries {
+    ($features:literal; $($family:ident::$name:ident: $t:ident,)+) => {
+        /// The kernels.
+        pub(crate) static ENTRIES: &[$crate::arch::Entry] = &[$(
+            $crate::arch::Entry {
+                id: <$crate::block::$t as $crate::layout::Layout>::ID,
+                step: steps::$name::LINES * 16,
+                cached: steps::$name::cached,
+                streamed: steps::$name::streamed,
+            },
+        )+];
+
+        mod steps { $(
+            pub(super) mod $name {
+                use super::super::super::{Line, stream};
+                use $crate::layout::Layout;
+
+                type Block = $crate::block::$t;
+                /// Lines in a step, which is a block unless that is shorter than a line.
+                pub(in super::super) const LINES: usize = Block::LEN.div_ceil(16);
+                const BYTES: usize = LINES * 16 / Block::LEN * Block::BYTES;
+
+                #[target_feature(enable = $features)]
+                pub(in super::super) fn cached(blocks: &[u8], out: &mut [f32]) {
+                    run::<[f32; 16]>(blocks, out.as_chunks_mut().0);
+                }
+
+                #[target_feature(enable = $features)]
+                pub(in super::super) fn streamed(blocks: &[u8], out: &mut [f32]) {
+                    stream::<BYTES, LINES>(
+                        blocks,
+                        out,
+                        |blocks, lines| run(blocks, lines),
+                        |blocks, lines| run(blocks, lines),
+                    );
+                }
+
+                #[target_feature(enable = $features)]
+                fn run<L: Line>(blocks: &[u8], out: &mut [L]) {
+                    let (blocks, _) = blocks.as_chunks::<BYTES>();
+                    let (out, _) = out.as_chunks_mut::<LINES>();
+                    for (block, out) in blocks.iter().zip(out) {
+                        super::super::$family::$name(block, out);
+                    }
+                }
+            }
+        )+ }
+    };
+}
+use {entries, fields, missing_features};
+
+/// Writes steps of so many bytes and lines around the caches: right away if the output is cache
+/// lines, or else by way of a tile that stays in the cache.
+#[target_feature(enable = "sse")]
+fn stream<const BYTES: usize, const LINES: usize>(
+    blocks: &[u8],
+    out: &mut [f32],
+    to_lines: impl Fn(&[u8], &mut [CacheLine]),
+    to_tile: impl Fn(&[u8], &mut [[f32; 16]]),
+) {
+    // SAFETY: a cache line is `f32` and nothing else, and any are valid.
+    let (before, lines, after) = unsafe { out.align_to_mut() };
+    if before.is_empty() && after.is_empty() {
+        to_lines(blocks, lines);
+    } else {
+        const TILE: usize = 64;
+        let mut tile = [[0.0; 16]; TILE];
+        let blocks = blocks.chunks(TILE / LINES * BYTES);
+        for (blocks, out) in blocks.zip(out.chunks_mut(16 * TILE)) {
+            let tile = &mut tile[..out.len() / 16];
+            to_tile(blocks, tile);
+            copy_around(tile.as_flattened(), out);
+        }
+    }
+    // Such stores are ordered with later ones by nothing else.
+    _mm_sfence();
+}
+
+/// Copies numbers, past the caches where the destination is whole cache lines.
+#[target_feature(enable = "sse")]
+fn copy_around(from: &[f32], to: &mut [f32]) {
+    // SAFETY: a cache line is `f32` and nothing else, and any are valid.
+    let (before, lines, after) = unsafe { to.align_to_mut::<CacheLine>() };
+    let (from_before, from) = from.split_at(before.len());
+    let (from_lines, _) = from.as_chunks::<16>();
+    before.copy_from_slice(from_before);
+    for (from, to) in from_lines.iter().zip(&mut *lines) {
+        for (from, to) in from.as_chunks::<4>().0.iter().zip(to.0.as_chunks_mut::<4>().0) {
+            // SAFETY: there are four numbers.
+            let numbers = unsafe { _mm_loadu_ps(from.as_ptr()) };
+            // SAFETY: there is room for four, at a multiple of 16 bytes from the start of a line.
+            unsafe { _mm_stream_ps(to.as_mut_ptr(), numbers) };
+        }
+    }
+    after.copy_from_slice(&from[lines.len() * 16..]);
+}
