@@ -11,9 +11,9 @@ impl E8M0 {
     ///
     /// Half, because the table of FP4 values holds twice each value. 255, a NaN in the OCP text, is
     /// one more power of two here. Source: `ggml_e8m0_to_fp32_half` in `ggml/src/ggml-impl.h`.
-    pub fn half_to_f32(self) -> f32 {
+    pub const fn half_to_f32(self) -> f32 {
         // Exact: 2^-128 and 2^-127 are subnormal in f32, but no power here is in f64.
-        f64::from_bits((u64::from(self.0) + 1023 - 128) << 52) as f32
+        f64::from_bits((self.0 as u64 + 1023 - 128) << 52) as f32
     }
 }
 
@@ -28,7 +28,7 @@ impl UE4M3 {
     ///
     /// The byte 0x7F, a NaN elsewhere, is 0. Bit 7 is ignored otherwise, so that 0xFF is half of
     /// 480. Source: `ggml_ue4m3_to_fp32` in `ggml/src/ggml-impl.h`.
-    pub fn half_to_f32(self) -> f32 {
+    pub const fn half_to_f32(self) -> f32 {
         if self.0 == 0x7F { 0.0 } else { e4m3_magnitude(self.0) * 0.5 }
     }
 }
@@ -51,9 +51,9 @@ impl E4M3 {
 }
 
 /// The number in the low 7 bits, if none of them were special.
-fn e4m3_magnitude(byte: u8) -> f32 {
-    let exponent = u32::from(byte >> 3 & 0xF);
-    let mantissa = f32::from(byte & 7);
+const fn e4m3_magnitude(byte: u8) -> f32 {
+    let exponent = (byte >> 3 & 0xF) as u32;
+    let mantissa = (byte & 7) as f32;
     if exponent == 0 {
         mantissa / 512.0 // 2^-9: the last place of the smallest normal numbers
     } else {

@@ -12,6 +12,8 @@ pub(crate) mod avx512;
 
 use core::arch::x86_64::{_mm_loadu_ps, _mm_sfence, _mm_stream_ps};
 
+use crate::number::{E8M0, UE4M3};
+
 /// 16 numbers of the output, the unit in which kernels write.
 ///
 /// # Safety
@@ -36,6 +38,28 @@ struct CacheLine([f32; 16]);
 unsafe impl Line for CacheLine {
     const STREAMED: bool = true;
 }
+
+/// [`E8M0::half_to_f32`] of each byte.
+static E8M0_HALVES: [f32; 256] = {
+    let mut numbers = [0.0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        numbers[byte] = E8M0(byte as u8).half_to_f32();
+        byte += 1;
+    }
+    numbers
+};
+
+/// [`UE4M3::half_to_f32`] of each byte.
+static UE4M3_HALVES: [f32; 256] = {
+    let mut numbers = [0.0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        numbers[byte] = UE4M3(byte as u8).half_to_f32();
+        byte += 1;
+    }
+    numbers
+};
 
 /// Those of the features that the machine does not have.
 macro_rules! missing_features {

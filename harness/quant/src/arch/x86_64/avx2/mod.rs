@@ -1,6 +1,10 @@
 //! AVX2, with FMA, F16C and BMI2.
 
+mod bits;
+mod fp4;
 mod legacy;
+pub(super) mod plain;
+mod ternary;
 
 use core::arch::x86_64::*;
 
@@ -13,12 +17,27 @@ pub(crate) fn missing() -> Vec<&'static str> {
 
 entries! {
     "avx2,fma,f16c,bmi2";
+    plain::f32: F32,
+    plain::f16: F16,
+    plain::i8: I8,
+    plain::i16: I16,
+    plain::i32: I32,
+    plain::i64: I64,
+    plain::f64: F64,
+    plain::bf16: BF16,
+    plain::f8_e4m3: F8_E4M3,
     legacy::q4_0: Q4_0,
     legacy::q4_1: Q4_1,
     legacy::q5_0: Q5_0,
     legacy::q5_1: Q5_1,
     legacy::q8_0: Q8_0,
     legacy::q8_1: Q8_1,
+    ternary::tq1_0: TQ1_0,
+    ternary::tq2_0: TQ2_0,
+    fp4::mxfp4: MXFP4,
+    fp4::nvfp4: NVFP4,
+    bits::q1_0: Q1_0,
+    bits::q2_0: Q2_0,
 }
 
 /// 16 numbers into their place.
@@ -52,6 +71,14 @@ fn lanes<L: Line>(line: &mut L) -> &mut [f32; 16] {
 fn load(bytes: &[u8; 16]) -> __m128i {
     // SAFETY: there are 16 bytes to read.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+/// 16 bytes as 16 lanes.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn widen(bytes: __m128i) -> [__m256i; 2] {
+    let high = _mm_unpackhi_epi64(bytes, bytes);
+    [bytes, high].map(|bytes| _mm256_cvtepu8_epi32(bytes))
 }
 
 /// 16 signed bytes as numbers.

@@ -3,7 +3,11 @@
 //! Most kernels look numbers up: the products of the levels of a sub-block and its scale are 16 at
 //! most, so they are computed once, into one register, and each element is a permutation of it.
 
+mod bits;
+mod fp4;
 mod legacy;
+mod plain;
+mod ternary;
 
 use core::arch::x86_64::*;
 
@@ -16,12 +20,27 @@ pub(crate) fn missing() -> Vec<&'static str> {
 
 entries! {
     "avx512bw,avx512dq,avx512vl,bmi2";
+    plain::f32: F32,
+    plain::f16: F16,
+    plain::i8: I8,
+    plain::i16: I16,
+    plain::i32: I32,
+    plain::i64: I64,
+    plain::f64: F64,
+    plain::bf16: BF16,
+    plain::f8_e4m3: F8_E4M3,
     legacy::q4_0: Q4_0,
     legacy::q4_1: Q4_1,
     legacy::q5_0: Q5_0,
     legacy::q5_1: Q5_1,
     legacy::q8_0: Q8_0,
     legacy::q8_1: Q8_1,
+    ternary::tq1_0: TQ1_0,
+    ternary::tq2_0: TQ2_0,
+    fp4::mxfp4: MXFP4,
+    fp4::nvfp4: NVFP4,
+    bits::q1_0: Q1_0,
+    bits::q2_0: Q2_0,
 }
 
 /// 16 numbers into their place.
