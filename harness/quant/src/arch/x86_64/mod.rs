@@ -10,7 +10,7 @@
 pub(crate) mod avx2;
 pub(crate) mod avx512;
 
-use core::arch::x86_64::{_mm_loadu_ps, _mm_sfence, _mm_stream_ps};
+use core::arch::x86_64::{_mm_sfence, _mm256_loadu_ps, _mm256_stream_ps};
 
 use crate::number::{E8M0, UE4M3};
 
@@ -134,7 +134,7 @@ use {entries, fields, missing_features};
 
 /// Writes steps of so many bytes and lines around the caches: right away if the output is cache
 /// lines, or else by way of a tile that stays in the cache.
-#[target_feature(enable = "sse")]
+#[target_feature(enable = "avx")]
 fn stream<const BYTES: usize, const LINES: usize>(
     blocks: &[u8],
     out: &mut [f32],
@@ -160,7 +160,7 @@ fn stream<const BYTES: usize, const LINES: usize>(
 }
 
 /// Copies numbers, past the caches where the destination is whole cache lines.
-#[target_feature(enable = "sse")]
+#[target_feature(enable = "avx")]
 fn copy_around(from: &[f32], to: &mut [f32]) {
     // SAFETY: a cache line is `f32` and nothing else, and any are valid.
     let (before, lines, after) = unsafe { to.align_to_mut::<CacheLine>() };
@@ -168,11 +168,11 @@ fn copy_around(from: &[f32], to: &mut [f32]) {
     let (from_lines, _) = from.as_chunks::<16>();
     before.copy_from_slice(from_before);
     for (from, to) in from_lines.iter().zip(&mut *lines) {
-        for (from, to) in from.as_chunks::<4>().0.iter().zip(to.0.as_chunks_mut::<4>().0) {
-            // SAFETY: there are four numbers.
-            let numbers = unsafe { _mm_loadu_ps(from.as_ptr()) };
-            // SAFETY: there is room for four, at a multiple of 16 bytes from the start of a line.
-            unsafe { _mm_stream_ps(to.as_mut_ptr(), numbers) };
+        for (from, to) in from.as_chunks::<8>().0.iter().zip(to.0.as_chunks_mut::<8>().0) {
+            // SAFETY: there are 8 numbers.
+            let numbers = unsafe { _mm256_loadu_ps(from.as_ptr()) };
+            // SAFETY: there is room for 8, at the start or in the middle of a line.
+            unsafe { _mm256_stream_ps(to.as_mut_ptr(), numbers) };
         }
     }
     after.copy_from_slice(&from[lines.len() * 16..]);
