@@ -34,7 +34,7 @@ pub fn qwen_like() -> Model {
     // Memory that comes zeroed, into which only the header is written.
     let mut bytes = vec![0; layout.len() as usize];
     let mut position = 0;
-    for segment in layout.segments() {
+    for segment in layout.segments.as_slice() {
         if let Segment::Bytes(part) = segment {
             bytes[position..][..part.len()].copy_from_slice(part);
         }

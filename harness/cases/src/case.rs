@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use gguf_assay_format::{ByteOrder, Data, Description, Profile, Rule, TensorDescription, lay_out};
+use gguf_assay_format::{
+    ByteOrder, Data, Description, Fault, Profile, Rule, TensorDescription, lay_out,
+};
 use serde::Deserialize;
 use toml::Table;
 
 use crate::expected::{FileValue, elements};
-use crate::fault::{Fault, encode};
+use crate::fault;
 use crate::file::BuiltFile;
 use crate::syntax::{self, CaseData, CaseTensor};
 
@@ -190,7 +192,7 @@ impl Case {
         let fault = match raw.fault {
             Some(table) if raw.flags.contains(&Flag::Large) => Some(FaultText::Unparsed(table)),
             Some(table) => {
-                let fault = Fault::parse(&table);
+                let fault = fault::parse(&table);
                 Some(FaultText::Parsed(fault.map_err(|e| error(format!("fault: {e}")))?))
             }
             None => None,
@@ -264,7 +266,7 @@ impl Case {
             None => Ok(None),
             Some(FaultText::Parsed(fault)) => Ok(Some(Cow::Borrowed(fault))),
             Some(FaultText::Unparsed(table)) => {
-                let fault = Fault::parse(table).map_err(|e| self.error(format!("fault: {e}")))?;
+                let fault = fault::parse(table).map_err(|e| self.error(format!("fault: {e}")))?;
                 Ok(Some(Cow::Owned(fault)))
             }
         }
@@ -280,7 +282,7 @@ impl Case {
     ///
     /// What is wrong with the text of the case.
     pub fn description(&self) -> Result<Description, CaseError> {
-        self.description.parse(None).map_err(|message| self.error(message))
+        self.description.parse().map_err(|message| self.error(message))
     }
 
     /// The file of the description without the fault.
@@ -289,7 +291,7 @@ impl Case {
     ///
     /// What is wrong with the text of the case.
     pub fn build_without_fault(&self) -> Result<BuiltFile, CaseError> {
-        Ok(lay_out(&self.description()?).into())
+        Ok(BuiltFile(lay_out(&self.description()?).segments))
     }
 
     /// The case's file.
@@ -298,56 +300,9 @@ impl Case {
     ///
     /// What is wrong with the text of the case, such as a fault at a field that is not there.
     pub fn build(&self) -> Result<BuiltFile, CaseError> {
-        let fault = self.fault()?;
-        let fault = fault.as_deref();
-        let described = fault.filter(|fault| fault.is_described());
-        let description = self.description.parse(described).map_err(|m| self.error(m))?;
-        let layout = lay_out(&description);
-        let range = |path: &str| {
-            let field = layout.field(path).map(|field| field.range.clone());
-            field.ok_or_else(|| self.error(format!("the file has no field `{path}`")))
-        };
-        let mut file = BuiltFile::from(layout.clone());
-        let len = file.len();
-        match fault {
-            Some(Fault::Overwrite { at, value }) => {
-                let range = range(at)?;
-                let bytes = encode(value, description.byte_order);
-                if bytes.len() as u64 != range.end - range.start {
-                    let width = range.end - range.start;
-                    return Err(
-                        self.error(format!("`{at}` has {width} bytes, not {}", bytes.len()))
-                    );
-                }
-                file.splice(range.start, range.end, &bytes);
-            }
-            Some(Fault::Replace { at, bytes }) => {
-                let range = range(at)?;
-                file.splice(range.start, range.end, bytes);
-            }
-            Some(Fault::Swap { a, b }) => {
-                let (a, b) = (range(a)?, range(b)?);
-                if a.end - a.start != b.end - b.start {
-                    return Err(self.error("the fields to swap differ in width"));
-                }
-                let (first, second) = (file.slice(a.start, a.end), file.slice(b.start, b.end));
-                file.splice(a.start, a.end, &second);
-                file.splice(b.start, b.end, &first);
-            }
-            Some(Fault::Cut { at, plus }) => {
-                let end = range(at)?.start.checked_add_signed(*plus).filter(|&end| end < len);
-                let end = end.ok_or_else(|| self.error("the cut is not within the file"))?;
-                file.splice(end, len, &[]);
-            }
-            Some(Fault::Insert { at, bytes }) => {
-                let start = range(at)?.start;
-                file.splice(start, start, bytes);
-            }
-            Some(Fault::Append { bytes }) => file.splice(len, len, bytes),
-            Some(Fault::Prepend { bytes }) => file.splice(0, 0, bytes),
-            _ => {}
-        }
-        Ok(file)
+        let Some(fault) = self.fault()? else { return self.build_without_fault() };
+        let file = fault.lay_out(&self.description()?);
+        file.map(BuiltFile).map_err(|misplaced| self.error(misplaced.to_string()))
     }
 
     /// What a reader that accepts the file should have read; `None` if that is not compared: the case
@@ -363,9 +318,8 @@ impl Case {
             return Ok(None);
         }
         let fault = self.fault()?;
-        let described = fault.as_deref().filter(|fault| fault.is_described());
         let refused = Profile::ALL.into_iter().all(|p| *self.verdict(p) == Verdict::Reject);
-        if refused && fault.is_some() && described.is_none() {
+        if refused && fault.as_ref().is_some_and(|fault| !fault.is_described()) {
             return Ok(None);
         }
         let mut raw = self.description.clone();
@@ -373,52 +327,26 @@ impl Case {
             raw.metadata = expect.metadata.clone().unwrap_or(raw.metadata);
             raw.tensors = expect.tensors.clone().unwrap_or(raw.tensors);
         }
-        let description = raw.parse(described).map_err(|message| self.error(message))?;
+        let mut description = raw.parse().map_err(|message| self.error(message))?;
+        if let Some(fault) = fault {
+            fault.describe(&mut description).map_err(|e| self.error(e.to_string()))?;
+        }
         let layout = lay_out(&description);
         Ok(Some(FileValue::of(&description, &layout.tensor_offsets)))
     }
 }
 
 impl RawDescription {
-    pub(crate) fn parse(&self, fault: Option<&Fault>) -> syntax::Result<Description> {
+    pub(crate) fn parse(&self) -> syntax::Result<Description> {
         let mut metadata = Vec::new();
         for (index, table) in self.metadata.iter().enumerate() {
             metadata.push(syntax::entry(table).map_err(|e| format!("metadata[{index}]: {e}"))?);
         }
         let mut tensors = Vec::new();
         for (index, table) in self.tensors.iter().enumerate() {
-            tensors.push(syntax::tensor(table).map_err(|e| format!("tensors[{index}]: {e}"))?);
+            let tensor = syntax::tensor(table).and_then(|tensor| describe(index, tensor));
+            tensors.push(tensor.map_err(|e| format!("tensors[{index}]: {e}"))?);
         }
-        // Data belong to the shape that the case gives, whatever a fault says of the shape.
-        let shapes: Vec<Vec<u64>> = tensors.iter().map(|tensor| tensor.dims.clone()).collect();
-        fn at<T>(list: &mut [T], index: usize) -> syntax::Result<&mut T> {
-            list.get_mut(index).ok_or_else(|| format!("the fault's index {index} is out of range"))
-        }
-        let mut left_out = None;
-        match fault {
-            Some(Fault::Key { entry, to }) => at(&mut metadata, *entry)?.0 = to.clone(),
-            Some(Fault::Value { entry, to }) => at(&mut metadata, *entry)?.1 = to.clone(),
-            Some(Fault::Name { tensor, to }) => at(&mut tensors, *tensor)?.name = to.clone(),
-            Some(Fault::Dims { tensor, to }) => at(&mut tensors, *tensor)?.dims = to.clone(),
-            Some(Fault::Type { tensor, to }) => at(&mut tensors, *tensor)?.tensor_type = to,
-            Some(Fault::Offset { tensor, to }) => at(&mut tensors, *tensor)?.offset = Some(*to),
-            Some(Fault::RemoveEntry { entry }) => {
-                at(&mut metadata, *entry)?;
-                metadata.remove(*entry);
-            }
-            Some(Fault::RemoveTensor { tensor }) => {
-                at(&mut tensors, *tensor)?;
-                left_out = Some(*tensor);
-            }
-            _ => {}
-        }
-        let tensors = tensors
-            .iter()
-            .zip(&shapes)
-            .enumerate()
-            .filter(|(index, _)| Some(*index) != left_out)
-            .map(|(index, (tensor, shape))| describe(index, tensor, shape))
-            .collect::<syntax::Result<_>>()?;
         Ok(Description {
             version: self.version.unwrap_or(3),
             byte_order: match self.byte_order {
@@ -431,27 +359,22 @@ impl RawDescription {
     }
 }
 
-/// A tensor with data for `shape`: given, zeros, or counting up from 16 times its place.
-fn describe(index: usize, tensor: &CaseTensor, shape: &[u64]) -> syntax::Result<TensorDescription> {
-    let len = elements(shape).and_then(|n| tensor.tensor_type.byte_len(n));
-    let len = len.ok_or_else(|| format!("tensors[{index}]: no size follows from its shape"));
-    let data = match &tensor.data {
-        CaseData::Bytes(bytes) => Data::Bytes(bytes.clone()),
+/// A tensor with its data: given, zeros, or counting up from 16 times its place.
+fn describe(index: usize, tensor: CaseTensor) -> syntax::Result<TensorDescription> {
+    let CaseTensor { name, tensor_type, dims, data, offset } = tensor;
+    let len = elements(&dims).and_then(|n| tensor_type.byte_len(n));
+    let len = len.ok_or("no size follows from its shape");
+    let data = match data {
+        CaseData::Bytes(bytes) => Data::Bytes(bytes),
         CaseData::Zeros => Data::Zeros(len?),
         CaseData::Counting => {
             let len = len?;
             if len > 1 << 20 {
-                return Err(format!("tensors[{index}]: large data ought to be zeros"));
+                return Err("large data ought to be zeros".into());
             }
             let first = 16 * (index as u64 + 1);
             Data::Bytes((0..len).map(|place| (first + place) as u8).collect())
         }
     };
-    Ok(TensorDescription {
-        name: tensor.name.clone(),
-        dims: tensor.dims.clone(),
-        type_id: tensor.tensor_type.id,
-        offset: tensor.offset,
-        data,
-    })
+    Ok(TensorDescription { name, dims, type_id: tensor_type.id, offset, data })
 }

@@ -162,7 +162,7 @@ impl RawSweep {
     /// One case for each place to cut at: before every field and one byte behind that.
     fn cases(&self) -> Result<Vec<Case>, CaseError> {
         let error = |message| CaseError { place: self.id.clone(), message };
-        let layout = lay_out(&self.description.parse(None).map_err(error)?);
+        let layout = lay_out(&self.description.parse().map_err(error)?);
         let mut cases: Vec<Case> = Vec::new();
         let mut last = None;
         for field in &layout.fields {

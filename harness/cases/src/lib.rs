@@ -35,7 +35,6 @@ pub use block::BlockCase;
 pub use case::{Case, CaseError, Flag, Verdict};
 pub use corpus::{Corpus, MAX_COMMITTED};
 pub use expected::{FileValue, TensorValue, sha256};
-pub use fault::Fault;
 pub use file::BuiltFile;
 pub use lint::lint;
 

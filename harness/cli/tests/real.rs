@@ -357,7 +357,7 @@ fn write_huge(path: &Path) -> u64 {
     });
     let mut file = File::create(path).unwrap();
     file.set_len(layout.len()).unwrap();
-    for segment in layout.segments() {
+    for segment in layout.segments.as_slice() {
         match segment {
             Segment::Bytes(bytes) => file.write_all(bytes).unwrap(),
             Segment::Zeros(len) => {

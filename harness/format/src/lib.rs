@@ -3,7 +3,7 @@
 //! [`read`] is the strict reader: it stops at the first violation that the chosen [`Profile`]
 //! forbids. [`diagnose`] goes on as far as it safely can and returns every violation with its
 //! rule, byte offset, field path, what was found and what was expected. [`lay_out`] writes any
-//! [`Description`], valid or not, and says where each field ended up.
+//! [`Description`], valid or not, and says where each field ended up; a [`Fault`] spoils one thing.
 //!
 //! The reader borrows everything from the input, does no I/O, allocates in proportion to the
 //! records that it has really seen (never by a count that a header claims), recurses to a fixed
@@ -52,11 +52,13 @@
 
 mod cursor;
 mod description;
+mod fault;
 mod limits;
 mod path;
 mod profile;
 mod reader;
 pub mod rule;
+mod segments;
 mod tensor_type;
 mod text;
 mod value;
@@ -66,17 +68,19 @@ mod writer;
 
 pub use cursor::ByteOrder;
 pub use description::{Data, Description, OwnedArray, OwnedValue, TensorDescription};
+pub use fault::{Fault, Misplaced};
 pub use limits::Limits;
 pub use profile::Profile;
 pub use reader::{
     Diagnosis, Dims, Entry, Gguf, Tensor, diagnose, diagnose_within, read, read_within,
 };
 pub use rule::{RULES, Requirement, Rule};
+pub use segments::{Segment, Segments};
 pub use tensor_type::{Status, TENSOR_TYPES, TensorType};
 pub use text::{Text, escape, printable};
 pub use value::{Array, Elements, Value, ValueType};
 pub use violation::Violation;
-pub use writer::{Field, Layout, Segment, lay_out};
+pub use writer::{Field, Layout, lay_out};
 
 /// The four bytes that every GGUF file starts with.
 pub const MAGIC: [u8; 4] = *b"GGUF";

@@ -4,27 +4,20 @@ use std::ops::Range;
 
 use crate::cursor::{ByteOrder, pad};
 use crate::description::{Data, Description, OwnedArray, OwnedValue};
+use crate::segments::{Segment, Segments};
 use crate::{DEFAULT_ALIGNMENT, MAGIC};
 
 /// A file as it lies on disk, and the place of each field.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
-    segments: Vec<Segment>,
+    /// The bytes.
+    pub segments: Segments,
     /// Every field, in the order of the file, with the path that cases and violations use.
     pub fields: Vec<Field>,
     /// Where the data section starts.
     pub data_offset: u64,
     /// The offset that each tensor was given, within the data section.
     pub tensor_offsets: Vec<u64>,
-}
-
-/// A stretch of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Segment {
-    /// These bytes.
-    Bytes(Vec<u8>),
-    /// So many zeros: a hole, where the file system has holes.
-    Zeros(u64),
 }
 
 /// A field: its path and its bytes' place.
@@ -40,35 +33,19 @@ pub struct Field {
 const MOST_ELEMENT_FIELDS: u64 = 256;
 
 impl Layout {
-    /// The stretches of the file, in order.
-    pub fn segments(&self) -> &[Segment] {
-        &self.segments
-    }
-
     /// The size of the file.
     pub fn len(&self) -> u64 {
-        self.segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.len()))
+        self.segments.len()
     }
 
     /// Whether the file has no byte.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.segments.is_empty()
     }
 
-    /// The whole file in memory. For files with large holes, write the
-    /// [`segments`](Layout::segments) instead: as every `Vec`, this one panics if it cannot grow.
+    /// [`Segments::to_bytes`]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for segment in &self.segments {
-            match segment {
-                Segment::Bytes(part) => bytes.extend_from_slice(part),
-                Segment::Zeros(len) => {
-                    let len = usize::try_from(*len).unwrap_or(usize::MAX);
-                    bytes.resize(bytes.len().saturating_add(len), 0);
-                }
-            }
-        }
-        bytes
+        self.segments.to_bytes()
     }
 
     /// The field with this path.
@@ -82,21 +59,6 @@ impl Layout {
             .iter()
             .filter(|field| field.range.contains(&offset))
             .min_by_key(|field| field.range.end.saturating_sub(field.range.start))
-    }
-}
-
-impl Segment {
-    /// The number of bytes.
-    pub fn len(&self) -> u64 {
-        match self {
-            Segment::Bytes(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-            Segment::Zeros(len) => *len,
-        }
-    }
-
-    /// Whether there is no byte.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -152,9 +114,7 @@ impl Writer {
     }
 
     fn flush(&mut self) {
-        if !self.bytes.is_empty() {
-            self.layout.segments.push(Segment::Bytes(std::mem::take(&mut self.bytes)));
-        }
+        self.layout.segments.push(Segment::Bytes(std::mem::take(&mut self.bytes)));
     }
 
     fn put(&mut self, bytes: &[u8]) {
@@ -237,27 +197,8 @@ impl Writer {
     }
 
     fn scalar(&mut self, value: &OwnedValue) {
-        let mut number = |little: &[u8]| match self.order {
-            ByteOrder::Little => self.put(little),
-            ByteOrder::Big => {
-                let big: Vec<u8> = little.iter().rev().copied().collect();
-                self.put(&big);
-            }
-        };
-        match value {
-            OwnedValue::U8(v) => number(&v.to_le_bytes()),
-            OwnedValue::I8(v) => number(&v.to_le_bytes()),
-            OwnedValue::U16(v) => number(&v.to_le_bytes()),
-            OwnedValue::I16(v) => number(&v.to_le_bytes()),
-            OwnedValue::U32(v) => number(&v.to_le_bytes()),
-            OwnedValue::I32(v) => number(&v.to_le_bytes()),
-            OwnedValue::F32(v) => number(&v.to_bits().to_le_bytes()),
-            OwnedValue::Bool(v) => number(&[u8::from(*v)]),
-            OwnedValue::U64(v) => number(&v.to_le_bytes()),
-            OwnedValue::I64(v) => number(&v.to_le_bytes()),
-            OwnedValue::F64(v) => number(&v.to_bits().to_le_bytes()),
-            OwnedValue::String(_) | OwnedValue::Array(_) => {}
-        }
+        let (bytes, width) = scalar_bytes(value, self.order);
+        self.put(bytes.get(..width).unwrap_or_default());
     }
 
     fn array(&mut self, path: &str, array: &OwnedArray) {
@@ -355,12 +296,33 @@ impl Writer {
 
 /// Whether a scalar's bytes are all zero.
 fn is_zero(value: &OwnedValue) -> bool {
-    match value {
-        OwnedValue::F32(v) => v.to_bits() == 0,
-        OwnedValue::F64(v) => v.to_bits() == 0,
-        OwnedValue::Bool(v) => !v,
-        OwnedValue::U8(0) | OwnedValue::I8(0) | OwnedValue::U16(0) | OwnedValue::I16(0) => true,
-        OwnedValue::U32(0) | OwnedValue::I32(0) | OwnedValue::U64(0) | OwnedValue::I64(0) => true,
-        _ => false,
+    let (bytes, width) = scalar_bytes(value, ByteOrder::Little);
+    width > 0 && bytes == [0; 8]
+}
+
+/// The bytes of a number or bool, and how many they are; none of a string or an array.
+pub(crate) fn scalar_bytes(value: &OwnedValue, order: ByteOrder) -> ([u8; 8], usize) {
+    fn widen<const N: usize>(little: [u8; N]) -> ([u8; 8], usize) {
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(little).for_each(|(to, from)| *to = from);
+        (bytes, N)
     }
+    let (mut bytes, width) = match value {
+        OwnedValue::U8(v) => widen(v.to_le_bytes()),
+        OwnedValue::I8(v) => widen(v.to_le_bytes()),
+        OwnedValue::U16(v) => widen(v.to_le_bytes()),
+        OwnedValue::I16(v) => widen(v.to_le_bytes()),
+        OwnedValue::U32(v) => widen(v.to_le_bytes()),
+        OwnedValue::I32(v) => widen(v.to_le_bytes()),
+        OwnedValue::F32(v) => widen(v.to_bits().to_le_bytes()),
+        OwnedValue::Bool(v) => widen([u8::from(*v)]),
+        OwnedValue::U64(v) => widen(v.to_le_bytes()),
+        OwnedValue::I64(v) => widen(v.to_le_bytes()),
+        OwnedValue::F64(v) => widen(v.to_bits().to_le_bytes()),
+        OwnedValue::String(_) | OwnedValue::Array(_) => widen([]),
+    };
+    if order == ByteOrder::Big {
+        bytes.get_mut(..width).unwrap_or_default().reverse();
+    }
+    (bytes, width)
 }

@@ -309,7 +309,7 @@ pub(crate) fn look_at_all_of(gguf: &Gguf<'_>) {
 /// The file up to the first large hole: offsets may lie anywhere.
 pub(crate) fn up_to_hole(layout: &Layout) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for segment in layout.segments() {
+    for segment in layout.segments.as_slice() {
         match segment {
             Segment::Bytes(part) => bytes.extend_from_slice(part),
             Segment::Zeros(len) if *len < 1 << 16 => bytes.resize(bytes.len() + *len as usize, 0),
