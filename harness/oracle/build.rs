@@ -17,6 +17,7 @@ fn main() -> ExitCode {
     println!("cargo::rerun-if-changed={PIN}");
     println!("cargo::rerun-if-changed=pin/Cargo.lock");
     println!("cargo::rerun-if-changed=src/shim.c");
+    println!("cargo::rerun-if-changed=src/guard.cpp");
     match build() {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
@@ -168,9 +169,12 @@ fn compile(ggml: &Path, out: &Path) -> Result<(), cc::Error> {
         .flag_if_supported(format!("-fmacro-prefix-map={}=ggml", ggml.display()));
 
     let mut c = common.clone();
+    // An exception may pass through C: see guard.cpp.
+    c.flag_if_supported("-fexceptions");
     c.std("gnu11").files([src.join("ggml.c"), src.join("ggml-quants.c")]).file("src/shim.c");
     let mut cpp = common;
     cpp.cpp(true).std("gnu++17").files([src.join("gguf.cpp"), src.join("ggml-threading.cpp")]);
+    cpp.file("src/guard.cpp");
 
     // One archive, since the C and the C++ part need each other.
     let mut objects = c.try_compile_intermediates()?;

@@ -49,6 +49,18 @@ impl fmt::Display for Rejected {
 
 impl Error for Rejected {}
 
+/// ggml would have ended the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aborted;
+
+impl fmt::Display for Aborted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an assertion of ggml failed")
+    }
+}
+
+impl Error for Aborted {}
+
 /// A file that ggml accepted.
 ///
 /// Names and strings are C strings to ggml. What it returns ends before the first NUL byte, though
@@ -169,6 +181,27 @@ impl File {
             // valid.
             unsafe { sys::gguf_init_from_buffer(bytes.as_ptr().cast(), bytes.len(), params) }
         })
+    }
+
+    /// [`from_bytes`](File::from_bytes), but a failed assertion of ggml does not end the process. It
+    /// leaves what ggml had allocated until then unreachable, so this is for fuzzing, where every
+    /// file would otherwise need a process.
+    ///
+    /// # Errors
+    ///
+    /// If ggml would have aborted.
+    pub fn from_bytes_guarded(bytes: &[u8], mode: Mode) -> Result<Result<File, Rejected>, Aborted> {
+        let mut aborted = false;
+        let file = init(mode, |params| {
+            let mut gguf = ptr::null_mut();
+            let data = bytes.as_ptr().cast();
+            // SAFETY: `bytes` has that many bytes and outlives the call, `init` makes `params`
+            // valid, and there is room for the result.
+            aborted =
+                unsafe { sys::gguf_assay_init_guarded(data, bytes.len(), params, &raw mut gguf) };
+            gguf
+        });
+        if aborted { Err(Aborted) } else { Ok(file) }
     }
 
     /// The version in the header: 2 or 3.

@@ -28,7 +28,7 @@ mod sys;
 mod types;
 
 pub use dequantize::{NotDequantized, dequantize};
-pub use file::{Array, Entry, File, Mode, Rejected, Tensor, Value};
+pub use file::{Aborted, Array, Entry, File, Mode, Rejected, Tensor, Value};
 pub use subject::Ggml;
 pub use types::{TypeInfo, type_count, type_info};
 

@@ -37,7 +37,7 @@ fn install() {
         // ggml's own way to die starts a debugger and attaches it to this process.
         // SAFETY: `on_abort` has the signature of `ggml_abort_callback_t` and lives as long as the
         // program; `call_once` as above.
-        unsafe { sys::ggml_set_abort_callback(Some(on_abort)) };
+        unsafe { sys::gguf_assay_set_abort_callback(Some(on_abort)) };
     });
 }
 

@@ -64,7 +64,7 @@ pub(crate) type AbortCallback = unsafe extern "C" fn(*const c_char);
 /// is aligned as its block's C struct, and writes them. Aborts if they are not whole blocks.
 pub(crate) type ToFloat = unsafe extern "C" fn(*const c_void, *mut f32, i64);
 
-// A C++ exception may leave these two: not every allocation in `gguf.cpp` is guarded.
+// A C++ exception may leave these: not every allocation in `gguf.cpp` is guarded.
 unsafe extern "C-unwind" {
     /// `gguf.h`
     pub(crate) fn gguf_init_from_file(
@@ -77,6 +77,14 @@ unsafe extern "C-unwind" {
         size: usize,
         params: GgufInitParams,
     ) -> *mut GgufContext;
+    /// `guard.cpp`: as `gguf_init_from_buffer`, which writes to `gguf` what it would return; true
+    /// if it would have aborted instead, with nothing written.
+    pub(crate) fn gguf_assay_init_guarded(
+        data: *const c_void,
+        size: usize,
+        params: GgufInitParams,
+        gguf: *mut *mut GgufContext,
+    ) -> bool;
 }
 
 unsafe extern "C" {
@@ -146,7 +154,6 @@ unsafe extern "C" {
 
     /// `ggml.h`
     pub(crate) fn ggml_log_set(callback: Option<LogCallback>, user_data: *mut c_void);
-    /// `ggml.h`
-    pub(crate) fn ggml_set_abort_callback(callback: Option<AbortCallback>)
-    -> Option<AbortCallback>;
+    /// `guard.cpp`: as `ggml_set_abort_callback` (`ggml.h`), for aborts that are not guarded.
+    pub(crate) fn gguf_assay_set_abort_callback(callback: Option<AbortCallback>);
 }

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::{env, process, thread};
 
-use gguf_assay_oracle::{File, Mode};
+use gguf_assay_oracle::{Aborted, File, Mode};
 
 const CHILD: &str = "GGUF_ASSAY_ORACLE_TEST_CHILD";
 const SIGABRT: i32 = 6;
@@ -49,6 +49,19 @@ fn element_count_at_the_limit() {
     assert!(stderr.contains("GGML_ASSERT(INT64_MAX / ne[i] > current_nelements)"), "{stderr}");
     // Where it stands, without the path on this machine.
     assert!(stderr.contains("ggml/src/ggml.c:"), "{stderr}");
+}
+
+/// The same, and the process goes on; and the next file is read as ever.
+#[test]
+fn a_guarded_abort_is_told_apart() {
+    let file = one_tensor([i64::MAX as u64 / 2, 2, 1]);
+    for _ in 0..3 {
+        assert_eq!(File::from_bytes_guarded(&file, Mode::Tensors).err(), Some(Aborted));
+        let header = File::from_bytes_guarded(&file, Mode::Header).unwrap();
+        assert_eq!(header.unwrap().tensors().len(), 1);
+        let rejected = File::from_bytes_guarded(b"GGML", Mode::Header).unwrap().unwrap_err();
+        assert!(rejected.message.contains("invalid magic"), "{rejected}");
+    }
 }
 
 /// No elements at all, which the parser sees and the tensor's maker overlooks.
