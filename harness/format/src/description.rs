@@ -1,6 +1,7 @@
 //! Descriptions of files, valid or not: what the writer lays out.
 
 use crate::cursor::ByteOrder;
+use crate::reader::Gguf;
 use crate::tensor_type::TensorType;
 use crate::value::{Array, Value, ValueType};
 
@@ -27,6 +28,28 @@ impl Default for Description {
             metadata: Vec::new(),
             tensors: Vec::new(),
         }
+    }
+}
+
+impl Gguf<'_> {
+    /// The file as a description: what [`lay_out`](crate::lay_out) writes is the same file, but for
+    /// what stands in paddings and behind the end. `None` if some tensor's data are not there.
+    pub fn describe(&self) -> Option<Description> {
+        let tensors = self.tensors.iter().map(|tensor| {
+            Some(TensorDescription {
+                name: tensor.name.0.into(),
+                dims: tensor.dims.iter().collect(),
+                type_id: tensor.type_id,
+                offset: Some(tensor.offset),
+                data: Data::Bytes(self.tensor_bytes(tensor)?.into()),
+            })
+        });
+        Some(Description {
+            version: self.version,
+            byte_order: self.byte_order,
+            metadata: self.metadata.iter().map(|e| (e.key.0.into(), e.value.into())).collect(),
+            tensors: tensors.collect::<Option<_>>()?,
+        })
     }
 }
 

@@ -10,9 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestCaseResult;
-use support::{
-    Reach, anything, cases, data_bytes, described, look_at_all_of, same, text, up_to_hole, valid,
-};
+use support::{Reach, anything, cases, data_bytes, look_at_all_of, same, text, up_to_hole, valid};
 
 /// No violation is left out.
 const ALL: Limits = Limits { array_depth: 64, violations: usize::MAX };
@@ -51,7 +49,7 @@ fn reads_back(description: &Description, profile: Profile) -> TestCaseResult {
         prop_assert_eq!(gguf.tensor_bytes(tensor), Some(data.as_slice()));
     }
 
-    let again = described(&gguf).map(|description| lay_out(&description).to_bytes());
+    let again = gguf.describe().map(|description| lay_out(&description).to_bytes());
     prop_assert_eq!(again, Some(bytes));
     Ok(())
 }

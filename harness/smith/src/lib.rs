@@ -23,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod choices;
 mod file;
 mod plant;
@@ -31,6 +32,7 @@ pub mod shrink;
 #[cfg(feature = "proptest")]
 pub mod strategy;
 
+pub use check::check;
 pub use file::{Kind, Reach, Smith};
 pub use plant::{Planted, plant, plant_from};
 pub use shards::split;

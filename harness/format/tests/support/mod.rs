@@ -272,26 +272,6 @@ fn same_array(described: &OwnedArray, read: &Array<'_>) -> bool {
         && described.iter().zip(read.iter()).all(|(a, b)| same(a, &b))
 }
 
-/// A description of a file that was read; `None` if some tensor's data are not there.
-pub(crate) fn described(gguf: &Gguf<'_>) -> Option<Description> {
-    let metadata = gguf.metadata.iter();
-    let tensors = gguf.tensors.iter().map(|tensor| {
-        Some(TensorDescription {
-            name: tensor.name.0.into(),
-            dims: tensor.dims.iter().collect(),
-            type_id: tensor.type_id,
-            offset: Some(tensor.offset),
-            data: Data::Bytes(gguf.tensor_bytes(tensor)?.into()),
-        })
-    });
-    Some(Description {
-        version: gguf.version,
-        byte_order: gguf.byte_order,
-        metadata: metadata.map(|entry| (entry.key.0.into(), entry.value.into())).collect(),
-        tensors: tensors.collect::<Option<_>>()?,
-    })
-}
-
 /// Goes through all that a reader returned, as a caller may.
 pub(crate) fn look_at_all_of(gguf: &Gguf<'_>) {
     let _ = format!("{gguf:?}");

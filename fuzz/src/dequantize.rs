@@ -1,0 +1,39 @@
+//! Every kernel, the reference and ggml.
+
+use gguf_assay_format::{ByteOrder, Status, TENSOR_TYPES, TensorType};
+use gguf_assay_oracle as ggml;
+use gguf_assay_quant::kernel::Engine;
+
+/// Takes the first byte for a type and the rest for blocks of it: every kernel that the machine has
+/// gives the reference's numbers, and ggml does too, if it has a function for the type.
+pub fn dequantize(bytes: &[u8]) {
+    let Some((&first, bytes)) = bytes.split_first() else { return };
+    let types: Vec<&TensorType> =
+        TENSOR_TYPES.iter().filter(|t| t.status != Status::Removed).collect();
+    let t = types[usize::from(first) % types.len()];
+    let blocks = bytes.len() / t.block_bytes as usize;
+    let bytes = &bytes[..blocks * t.block_bytes as usize];
+    let mut expected = vec![0.0; blocks * t.block_len as usize];
+    gguf_assay_quant::dequantize(t, bytes, ByteOrder::Little, &mut expected).expect("whole blocks");
+
+    let mut numbers = vec![0.0; expected.len()];
+    let compare = |who: &str, numbers: &[f32]| {
+        let differs =
+            |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
+        if let Some(at) = numbers.iter().zip(&expected).position(differs) {
+            panic!("{t}, {who}: element {at} is {:?}, not {:?}", numbers[at], expected[at]);
+        }
+    };
+    for engine in Engine::ALL.into_iter().filter(|engine| engine.is_available()) {
+        let kernel = engine.kernel(t).expect("an engine that is there");
+        kernel.dequantize_cached(bytes, ByteOrder::Little, &mut numbers).expect("whole blocks");
+        compare(engine.name(), &numbers);
+        numbers.fill(f32::MAX);
+        kernel.dequantize_streamed(bytes, ByteOrder::Little, &mut numbers).expect("whole blocks");
+        compare(engine.name(), &numbers);
+        numbers.fill(f32::MAX);
+    }
+    if ggml::dequantize(t.id, bytes, &mut numbers).is_ok() {
+        compare("ggml", &numbers);
+    }
+}

@@ -1,0 +1,46 @@
+//! Every target over the corpus, and over what fuzzing has found before, on stable Rust.
+
+use std::fs;
+use std::path::Path;
+
+use gguf_assay_cases::Corpus;
+use gguf_assay_fuzz::TARGETS;
+
+#[test]
+fn targets_over_the_corpus() {
+    for case in Corpus::embedded().cases.iter().filter(|case| !case.is_large()) {
+        let bytes = case.build().expect("a case of the corpus").to_bytes();
+        for (name, target) in TARGETS {
+            println!("{name}: {}", case.id);
+            target(&bytes);
+        }
+    }
+}
+
+/// Inputs that made a target fail once, each in a folder of the target's name.
+#[test]
+fn targets_over_regressions() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/regressions");
+    for (name, target) in TARGETS {
+        let Ok(entries) = fs::read_dir(folder.join(name)) else { continue };
+        for entry in entries {
+            let path = entry.expect("an entry of the folder").path();
+            println!("{name}: {}", path.display());
+            target(&fs::read(path).expect("a regression"));
+        }
+    }
+}
+
+/// The blocks of the cases, as the target takes them: a byte for the type in front.
+#[test]
+fn dequantize_over_the_block_cases() {
+    let types: Vec<_> = gguf_assay_format::TENSOR_TYPES
+        .iter()
+        .filter(|t| t.status != gguf_assay_format::Status::Removed)
+        .collect();
+    for case in &Corpus::embedded().blocks {
+        let at = types.iter().position(|t| t.id == case.tensor_type.id).expect("a type in use");
+        let bytes = [&[at as u8][..], &case.bytes].concat();
+        gguf_assay_fuzz::dequantize(&bytes);
+    }
+}
