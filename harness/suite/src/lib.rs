@@ -37,6 +37,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capability;
 mod compare;
 mod expectations;
 mod files;
