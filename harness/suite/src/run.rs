@@ -38,6 +38,9 @@ impl Options {
     }
 }
 
+/// The characters that are kept of a subject's message, or of what is wrong with its value.
+pub(crate) const DETAIL: usize = 900;
+
 /// What came of running a subject.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -134,7 +137,7 @@ pub(crate) fn run_case(
         (None, _) => (Verdict::Skipped, Some("not implemented".to_owned())),
     };
     let stderr = channel.take_stderr();
-    let mut detail = printable(&detail, 600);
+    let mut detail = printable(&detail, DETAIL);
     for more in [note, Some(stderr)].into_iter().flatten().filter(|more| !more.is_empty()) {
         if !detail.is_empty() {
             detail.push_str("; ");
