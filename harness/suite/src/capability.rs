@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gguf_assay_cases::{AnyCase, Corpus};
+use gguf_assay_format::ByteOrder;
 use serde::{Deserialize, Serialize};
 
 use crate::report::Report;
@@ -80,6 +81,10 @@ impl Capabilities {
             let mut types: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
             for result in &run.results {
                 let Some(AnyCase::Dequantize(case)) = corpus.find(&result.case) else { continue };
+                if case.byte_order == ByteOrder::Big {
+                    // Says nothing of who reads the type: there are few such files and readers.
+                    continue;
+                }
                 // A subject that does not list the type is not even asked.
                 let outcome = result.outcome.unwrap_or(Outcome::Unimplemented);
                 let what = match result.verdict {

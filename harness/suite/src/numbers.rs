@@ -1,7 +1,6 @@
 //! Whether blocks were turned into the right numbers, and if not, in what they are wrong.
 
 use gguf_assay_cases::BlockCase;
-use gguf_assay_format::ByteOrder;
 use gguf_assay_quant::{Feed, RawBlock, feeds};
 
 /// The first element that is wrong, what the wrong ones have in common, and what the first is made
@@ -124,7 +123,7 @@ fn only_place(want: &[f32], number: f32, at: usize, len: usize) -> Option<usize>
 
 /// The parts of the block that an element comes from, with what they are.
 fn fed(case: &BlockCase, block: usize, element: usize) -> String {
-    let raw = RawBlock::at(case.tensor_type, &case.bytes, ByteOrder::Little, block).ok();
+    let raw = RawBlock::at(case.tensor_type, &case.bytes, case.byte_order, block).ok();
     let feeds = feeds(case.tensor_type, element);
     let shown = feeds.iter().map(|feed| match raw.and_then(|raw| value(&raw, feed)) {
         Some(value) => format!("{feed} = {value}"),

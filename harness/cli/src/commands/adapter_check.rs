@@ -8,7 +8,7 @@ use gguf_assay::{
     About, Answer, CaseFiles, Channel, Corpus, DequantizeRequest, Failure, FileValue, Profile,
     ReadRequest,
 };
-use gguf_assay_format::{TENSOR_TYPES, TensorType, printable};
+use gguf_assay_format::{ByteOrder, TENSOR_TYPES, TensorType, printable};
 
 use super::run::adapter;
 use super::{is_chosen, print};
@@ -145,14 +145,16 @@ impl Seen {
         let mut seen = Seen::default();
         let corpus = Corpus::embedded();
         for t in TENSOR_TYPES {
-            let Some(case) = corpus.blocks.iter().find(|case| case.tensor_type == t) else {
+            let mut cases = corpus.blocks.iter().filter(|case| case.tensor_type == t);
+            let Some(case) = cases.find(|case| case.byte_order == ByteOrder::Little) else {
                 continue;
             };
             if !about.types.is_empty() && !about.types.iter().any(|name| name == t.name) {
                 seen.unimplemented.push(t.name.into());
                 continue;
             }
-            let request = DequantizeRequest { tensor_type: t, bytes: case.bytes.clone() };
+            let (bytes, byte_order) = (case.bytes.clone(), case.byte_order);
+            let request = DequantizeRequest { tensor_type: t, bytes, byte_order };
             match process.dequantize(&request) {
                 Answer::Numbers(numbers) if numbers.len() == request.elements() => seen.values += 1,
                 Answer::Numbers(numbers) => seen.off.push(format!(
