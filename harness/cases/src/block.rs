@@ -1,10 +1,10 @@
 //! Block cases: bytes of a tensor type, and the numbers that they stand for.
 
-use gguf_assay_format::{Profile, Rule, TensorType};
+use gguf_assay_format::{ByteOrder, Profile, Rule, TensorType};
 use serde::Deserialize;
 use toml::Value;
 
-use crate::case::{CaseError, RawVerdicts, Verdict};
+use crate::case::{CaseError, RawOrder, RawVerdicts, Verdict};
 use crate::syntax::{self, byte_string};
 
 /// The text of a block case, as TOML has it.
@@ -17,6 +17,8 @@ pub(crate) struct RawBlock {
     source: String,
     #[serde(rename = "type")]
     tensor_type: Value,
+    #[serde(default)]
+    byte_order: RawOrder,
     bytes: Vec<Value>,
     values: Vec<Value>,
     #[serde(default)]
@@ -37,7 +39,9 @@ pub struct BlockCase {
     pub source: String,
     /// The type of the blocks.
     pub tensor_type: &'static TensorType,
-    /// The blocks, little-endian.
+    /// The order of the bytes in the numbers of a block.
+    pub byte_order: ByteOrder,
+    /// The blocks.
     pub bytes: Vec<u8>,
     /// The numbers, one an element, as the bits of an f32. All NaNs are one number.
     pub values: Vec<u32>,
@@ -60,6 +64,7 @@ impl BlockCase {
                 Some(or) => Some(runs(&or).map_err(|e| error(format!("or: {e}")))?),
                 None => None,
             },
+            byte_order: raw.byte_order.into(),
             rule,
             tensor_type,
             id: raw.id,

@@ -128,18 +128,29 @@ impl RawVerdicts {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct RawDescription {
     version: Option<u32>,
-    byte_order: Option<RawOrder>,
+    #[serde(default)]
+    byte_order: RawOrder,
     #[serde(default)]
     metadata: Vec<Table>,
     #[serde(default)]
     tensors: Vec<Table>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum RawOrder {
+pub(crate) enum RawOrder {
+    #[default]
     Little,
     Big,
+}
+
+impl From<RawOrder> for ByteOrder {
+    fn from(order: RawOrder) -> ByteOrder {
+        match order {
+            RawOrder::Little => ByteOrder::Little,
+            RawOrder::Big => ByteOrder::Big,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -349,10 +360,7 @@ impl RawDescription {
         }
         Ok(Description {
             version: self.version.unwrap_or(3),
-            byte_order: match self.byte_order {
-                Some(RawOrder::Big) => ByteOrder::Big,
-                _ => ByteOrder::Little,
-            },
+            byte_order: self.byte_order.into(),
             metadata,
             tensors,
         })

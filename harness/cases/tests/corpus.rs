@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use gguf_assay_cases::{CaseError, Corpus, files, lint};
+use gguf_assay_format::ByteOrder;
 
 fn fail_on(errors: &[CaseError]) {
     let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -27,4 +28,18 @@ fn the_embedded_corpus_is_that_of_the_folder() {
     let folder = Corpus::from_dir(&dir).unwrap();
     let ids = |corpus: &Corpus| corpus.cases.iter().map(|c| c.id.clone()).collect::<Vec<_>>();
     assert_eq!(ids(&Corpus::embedded()), ids(&folder));
+}
+
+/// Big-endian blocks stand for the numbers of the little-endian ones that they are made from.
+#[test]
+fn big_endian_blocks_have_the_numbers_of_their_source() {
+    let corpus = Corpus::embedded();
+    let big = corpus.blocks.iter().filter(|case| case.byte_order == ByteOrder::Big);
+    for case in big {
+        let source = case.source.split(',').next().unwrap();
+        let little = corpus.blocks.iter().find(|other| other.id == source).unwrap();
+        assert_eq!(little.byte_order, ByteOrder::Little, "{}", case.id);
+        assert_eq!(little.tensor_type, case.tensor_type, "{}", case.id);
+        assert_eq!(little.values, case.values, "{}", case.id);
+    }
 }

@@ -5,14 +5,11 @@
 mod blocks;
 
 use blocks::{
-    Random, assert_as_ggml, difference, for_each_type, ggmls, half_scales, is_long, put,
-    scale_bytes, type_named, types, types_of_ggml,
+    Random, assert_as_ggml, difference, each_half_scale, each_random, each_scale_byte,
+    for_each_type, ggmls, half_scales, is_long, scale_bytes, type_named, types, types_of_ggml,
 };
 use gguf_assay_format::ByteOrder;
 use gguf_assay_quant::{dequantize_rows, fields, grid};
-
-/// So many blocks at a time.
-const BATCH: usize = 1024;
 
 #[test]
 fn which_types_ggml_has() {
@@ -26,10 +23,7 @@ fn which_types_ggml_has() {
 fn random_blocks() {
     let count = if is_long() { 1 << 22 } else { 1 << 16 };
     for_each_type(types_of_ggml(), |t| {
-        let mut random = Random::of(t);
-        for _ in 0..count / BATCH {
-            assert_as_ggml(t, &random.blocks(t, BATCH), "random");
-        }
+        each_random(t, count, |blocks| assert_as_ggml(t, blocks, "random"));
     });
 }
 
@@ -43,21 +37,11 @@ fn even_blocks() {
     });
 }
 
-/// Every half-precision number as the scale, and as the min, of blocks that are otherwise random.
-/// IQ1_M's is the one that is spread over four words.
+/// Every half-precision number as a scale or a min.
 #[test]
 fn half_precision_scales() {
     for_each_type(types_of_ggml(), |t| {
-        let mut random = Random::of(t);
-        for place in half_scales(t) {
-            for first in (0..=u16::MAX).step_by(BATCH) {
-                let mut blocks = random.blocks(t, BATCH);
-                for (i, block) in blocks.chunks_mut(t.block_bytes as usize).enumerate() {
-                    put(block, &place, u64::from(first) + i as u64);
-                }
-                assert_as_ggml(t, &blocks, "every scale");
-            }
-        }
+        each_half_scale(t, |blocks| assert_as_ggml(t, blocks, "every scale"));
     });
 }
 
@@ -77,16 +61,9 @@ fn which_types_have_half_precision_scales() {
 #[test]
 fn scales_in_bytes() {
     for_each_type(types_of_ggml(), |t| {
-        let mut random = Random::of(t);
-        for at in scale_bytes(t) {
-            for _ in 0..16 {
-                let mut blocks = random.blocks(t, 256);
-                for (byte, block) in blocks.chunks_mut(t.block_bytes as usize).enumerate() {
-                    block[at] = byte as u8;
-                }
-                assert_as_ggml(t, &blocks, "every value of a byte with a scale");
-            }
-        }
+        each_scale_byte(t, |blocks| {
+            assert_as_ggml(t, blocks, "every value of a byte with a scale")
+        });
     });
 }
 

@@ -24,6 +24,7 @@ mod manifest;
 use std::path::{Path, PathBuf};
 
 use gguf_assay::Expectations;
+use gguf_assay::capability::Capabilities;
 use gguf_assay::process::{Bounds, Program};
 
 pub use install::{Status, cache_dir, is_offline};
@@ -72,6 +73,18 @@ pub fn all() -> Vec<SubjectFolder> {
 /// The subject of this name.
 pub fn get(name: &str) -> Option<SubjectFolder> {
     all().into_iter().find(|subject| subject.name == name)
+}
+
+/// Which tensor types each subject reads, as recorded in `capabilities.json`.
+///
+/// # Panics
+///
+/// Never in a released crate: its tests read the record.
+pub fn capabilities() -> Capabilities {
+    match Capabilities::parse(include_str!("../capabilities.json")) {
+        Ok(capabilities) => capabilities,
+        Err(error) => panic!("capabilities.json: {error}"),
+    }
 }
 
 fn file(files: &[(&str, &'static str)], name: &str) -> Option<&'static str> {

@@ -1,7 +1,7 @@
 //! The folders of the subjects: that all of them load, and fit the corpus.
 
 use gguf_assay::{Corpus, Profile};
-use gguf_assay_subjects::{Install, all};
+use gguf_assay_subjects::{Install, all, capabilities};
 
 #[test]
 fn builtins_come_first() {
@@ -71,4 +71,19 @@ fn dependencies(table: &toml::Table) -> Vec<&str> {
         .filter_map(|kind| table.get(*kind)?.as_table())
         .flat_map(|table| table.keys().map(String::as_str))
         .collect()
+}
+
+/// What is recorded is of these subjects, in the versions that are pinned; `.ci/run` sees that a run
+/// shows the same.
+#[test]
+fn capabilities_are_recorded_of_every_subject() {
+    let recorded = capabilities().subjects;
+    let names: Vec<&str> = recorded.iter().map(|subject| subject.name.as_str()).collect();
+    let subjects = all();
+    assert_eq!(names, subjects.iter().map(|subject| subject.name).collect::<Vec<_>>());
+    for (recorded, subject) in recorded.iter().zip(&subjects) {
+        if let Some(version) = subject.version() {
+            assert_eq!(recorded.version, version, "{}", subject.name);
+        }
+    }
 }

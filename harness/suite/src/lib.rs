@@ -37,6 +37,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capability;
 mod compare;
 mod expectations;
 mod files;
@@ -55,7 +56,7 @@ pub use compare::difference;
 pub use expectations::{Entry, Expectations, matches};
 pub use files::CaseFiles;
 pub use gguf_assay_cases::{AnyCase, Corpus, FileValue, TensorValue, sha256};
-pub use gguf_assay_format::{OwnedArray, OwnedValue, Profile, ValueType};
+pub use gguf_assay_format::{ByteOrder, OwnedArray, OwnedValue, Profile, ValueType};
 pub use harness::Harness;
 pub use judge::{CaseResult, Outcome, Unclear, Verdict};
 pub use reference::Reference;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gguf_assay_format::escape;
+use gguf_assay_format::{ByteOrder, escape};
 
 use crate::protocol::{Described, PROTOCOL, Request, Response, hex};
 use crate::{About, Answer, Channel, DequantizeRequest, ReadRequest};
@@ -479,6 +479,7 @@ impl Channel for Process {
             id,
             r#type: request.tensor_type.name.into(),
             hex: hex(&request.bytes),
+            big_endian: request.byte_order == ByteOrder::Big,
         };
         self.ask(message, self.bounds.time, |response| match response.into_dequantize() {
             Ok(Ok(numbers)) => Ok(Answer::Numbers(numbers)),

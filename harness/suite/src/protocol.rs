@@ -34,8 +34,11 @@ pub enum Request {
         id: u64,
         /// ggml's name of the type (`Q4_K`).
         r#type: String,
-        /// Whole blocks in hex, little-endian.
+        /// Whole blocks in hex.
         hex: String,
+        /// Whether they are big-endian; only asked of a subject that says that it takes them.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        big_endian: bool,
     },
 }
 

@@ -15,13 +15,14 @@ impl Subject for Reference {
     fn about(&self) -> About {
         About {
             ops: vec!["read".into(), "dequantize".into()],
+            big_endian: true,
             ..About::new("reference", env!("CARGO_PKG_VERSION"))
         }
     }
 
     fn dequantize(&mut self, request: &DequantizeRequest) -> Result<Vec<f32>, Failure> {
         let mut numbers = vec![0.0; request.elements()];
-        dequantize(request.tensor_type, &request.bytes, ByteOrder::Little, &mut numbers)?;
+        dequantize(request.tensor_type, &request.bytes, request.byte_order, &mut numbers)?;
         Ok(numbers)
     }
 

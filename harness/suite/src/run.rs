@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use gguf_assay_cases::{AnyCase, BlockCase, Case, Verdict as Wanted};
-use gguf_assay_format::{Profile, printable};
+use gguf_assay_format::{ByteOrder, Profile, printable};
 use serde::{Deserialize, Serialize};
 
 use crate::judge::{is_right, outcome, wanted};
@@ -37,6 +37,9 @@ impl Options {
         }
     }
 }
+
+/// The characters that are kept of a subject's message, or of what is wrong with its value.
+pub(crate) const DETAIL: usize = 900;
 
 /// What came of running a subject.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,6 +113,12 @@ pub(crate) fn run_case(
     {
         return skipped(&format!("the subject does not have {}", block.tensor_type));
     }
+    if let AnyCase::Dequantize(block) = case
+        && block.byte_order == ByteOrder::Big
+        && !about.big_endian
+    {
+        return skipped("the subject does not take big-endian blocks");
+    }
     let start = Instant::now();
     let put = match case {
         AnyCase::Read(case) => put_file(channel, case, files, options),
@@ -134,7 +143,7 @@ pub(crate) fn run_case(
         (None, _) => (Verdict::Skipped, Some("not implemented".to_owned())),
     };
     let stderr = channel.take_stderr();
-    let mut detail = printable(&detail, 600);
+    let mut detail = printable(&detail, DETAIL);
     for more in [note, Some(stderr)].into_iter().flatten().filter(|more| !more.is_empty()) {
         if !detail.is_empty() {
             detail.push_str("; ");
@@ -165,7 +174,11 @@ fn put_file(
 
 /// Has the blocks of a case dequantized.
 fn put_blocks(channel: &mut dyn Channel, case: &BlockCase, options: &Options) -> (Outcome, String) {
-    let request = DequantizeRequest { tensor_type: case.tensor_type, bytes: case.bytes.clone() };
+    let request = DequantizeRequest {
+        tensor_type: case.tensor_type,
+        bytes: case.bytes.clone(),
+        byte_order: case.byte_order,
+    };
     let answer = channel.dequantize(&request);
     if let Answer::Numbers(numbers) = &answer
         && let Some(complaint) = wrong_numbers(case, numbers)

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use gguf_assay_format::{Profile, TensorType};
+use gguf_assay_format::{ByteOrder, Profile, TensorType};
 
 use crate::protocol::{Described, PROTOCOL, Request, Response, from_hex};
 use crate::{DequantizeRequest, Failure, ReadRequest, Subject};
@@ -30,10 +30,11 @@ pub fn serve(mut subject: impl Subject) -> io::Result<()> {
                 };
                 serde_json::to_string(&Response::to_read(id, &result))
             }
-            Request::Dequantize { id, r#type, hex } => {
+            Request::Dequantize { id, r#type, hex, big_endian } => {
+                let byte_order = if big_endian { ByteOrder::Big } else { ByteOrder::Little };
                 let result = match (TensorType::by_name(&r#type), from_hex(&hex)) {
                     (Some(tensor_type), Some(bytes)) => {
-                        subject.dequantize(&DequantizeRequest { tensor_type, bytes })
+                        subject.dequantize(&DequantizeRequest { tensor_type, bytes, byte_order })
                     }
                     (None, _) => Err(Failure::Unimplemented(format!("the type {}", r#type))),
                     (_, None) => return Err(io::Error::other("`hex` is not hex")),

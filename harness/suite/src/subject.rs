@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use gguf_assay_cases::FileValue;
-use gguf_assay_format::{Profile, TensorType};
+use gguf_assay_format::{ByteOrder, Profile, TensorType};
 use serde::{Deserialize, Serialize};
 
 /// What a subject says of itself.
@@ -27,6 +27,9 @@ pub struct About {
     /// The tensor types that it dequantizes, in ggml's spelling; all, if it lists none.
     #[serde(default)]
     pub types: Vec<String>,
+    /// Whether it dequantizes big-endian blocks, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub big_endian: bool,
 }
 
 impl About {
@@ -58,8 +61,10 @@ pub struct ReadRequest {
 pub struct DequantizeRequest {
     /// The type of the blocks.
     pub tensor_type: &'static TensorType,
-    /// Whole blocks, little-endian.
+    /// Whole blocks.
     pub bytes: Vec<u8>,
+    /// Their byte order; big-endian blocks are only for a subject that says that it takes them.
+    pub byte_order: ByteOrder,
 }
 
 impl DequantizeRequest {

@@ -2,7 +2,8 @@
 
 use gguf_assay::protocol::{Described, PROTOCOL, Request, Response, file_to_json};
 use gguf_assay::{
-    CaseFiles, Corpus, DequantizeRequest, Failure, Profile, ReadRequest, Reference, Subject,
+    ByteOrder, CaseFiles, Corpus, DequantizeRequest, Failure, Profile, ReadRequest, Reference,
+    Subject,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -43,9 +44,14 @@ fn every_message_of_a_run_is_valid() {
         let id = id as u64;
         let (tensor_type, bytes) = (case.tensor_type, case.bytes.clone());
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let request = Request::Dequantize { id, r#type: tensor_type.name.into(), hex };
+        let (name, big_endian) = (tensor_type.name.into(), case.byte_order == ByteOrder::Big);
+        let request = Request::Dequantize { id, r#type: name, hex, big_endian };
         messages.push(serde_json::to_value(request).unwrap());
-        let result = reference.dequantize(&DequantizeRequest { tensor_type, bytes });
+        let result = reference.dequantize(&DequantizeRequest {
+            tensor_type,
+            bytes,
+            byte_order: case.byte_order,
+        });
         messages.push(serde_json::to_value(Response::to_dequantize(id, &result)).unwrap());
     }
     let unimplemented = Response::to_read(1, &Err(Failure::Unimplemented("big-endian".into())));

@@ -4,7 +4,11 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use gguf_assay::process::{Bounds, Process};
-use gguf_assay::{Answer, CaseFiles, Channel, Corpus, Failure, FileValue, Profile, ReadRequest};
+use gguf_assay::{
+    About, Answer, CaseFiles, Channel, Corpus, DequantizeRequest, Failure, FileValue, Profile,
+    ReadRequest,
+};
+use gguf_assay_format::{ByteOrder, TENSOR_TYPES, TensorType, printable};
 
 use super::run::adapter;
 use super::{is_chosen, print};
@@ -12,8 +16,9 @@ use crate::style::{bad, good};
 
 /// Tell an adapter's author what is off: protocol, answers, and what they leave unsaid
 ///
-/// Asks the adapter to describe itself and to read a hundred files with every kind of value and tensor,
-/// and one that is not GGUF. It says where the answers depart from the protocol
+/// Asks the adapter to describe itself; to read a hundred files with every kind of value and tensor,
+/// and one that is not GGUF; and to dequantize blocks of every type. It asks for the operations that
+/// the adapter has, and says where the answers depart from the protocol
 /// (harness/suite/PROTOCOL.md), not whether the reader is right: that is `gguf-assay run --adapter`.
 ///
 ///     gguf-assay adapter-check 'python3 my_adapter.py'
@@ -24,6 +29,9 @@ pub(crate) struct Args {
     #[arg(value_name = "CMD")]
     command: String,
 }
+
+/// The operations that there are.
+const OPS: [&str; 2] = ["read", "dequantize"];
 
 /// Files with every kind of value, tensors, and an HTML page.
 const CASES: [&str; 5] = [
@@ -38,22 +46,24 @@ const CASES: [&str; 5] = [
 const PARTS: [&str; 7] =
     ["version", "metadata", "tensors", "tensor types", "tensor dims", "tensor offsets", "sha256"];
 
+/// What the answers to one operation were.
 #[derive(Default)]
 struct Seen {
     values: usize,
     refusals: usize,
-    unimplemented: usize,
+    /// What is not implemented, by the cases' names for it.
+    unimplemented: Vec<String>,
     parts: [bool; PARTS.len()],
     off: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let mut text = String::new();
-    let mut seen = Seen::default();
+    let mut off = Vec::new();
     match Process::start(adapter(&args.command)?, Bounds::default()) {
-        Err(error) => seen.off.push(error),
+        Err(error) => off.push(error),
         Ok(mut process) => {
-            let about = process.about();
+            let about = process.about().clone();
             let _ = writeln!(
                 text,
                 "describe  {} {} ({}), ops {}",
@@ -62,32 +72,58 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                 about.language,
                 about.ops.join(", ")
             );
-            for (field, value) in [("name", &about.name), ("version", &about.version)] {
-                if value.is_empty() {
-                    seen.off.push(format!("describe: `{field}` is empty"));
-                }
+            off.extend(describe_is_off(&about));
+            let has = |op: &str| about.ops.iter().any(|other| other == op);
+            if has("read") {
+                let seen = Seen::reading(&mut process)?;
+                seen.write("files", "a value", &mut text);
+                seen.write_parts(&mut text);
+                off.extend(seen.off);
             }
-            if about.ops.iter().any(|op| op == "read") {
-                seen.ask(&mut process)?;
-                seen.write(&mut text);
-            } else {
-                seen.off
-                    .push("describe: `ops` does not have `read`: only readers are checked".into());
+            if has("dequantize") {
+                let seen = Seen::dequantizing(&mut process, &about);
+                seen.write("types", "numbers", &mut text);
+                seen.write_lacking(&mut text);
+                off.extend(seen.off);
             }
         }
     }
-    for off in &seen.off {
+    for off in &off {
         let _ = writeln!(text, "{}  {off}", bad("off"));
     }
-    if seen.off.is_empty() {
+    if off.is_empty() {
         let _ = writeln!(text, "{}", good("the adapter speaks the protocol"));
     }
     print(&text)?;
-    Ok(if seen.off.is_empty() { crate::SUCCESS } else { crate::FINDINGS })
+    Ok(if off.is_empty() { crate::SUCCESS } else { crate::FINDINGS })
+}
+
+/// What is off in what the adapter says of itself.
+fn describe_is_off(about: &About) -> Vec<String> {
+    let mut off = Vec::new();
+    for (field, value) in [("name", &about.name), ("version", &about.version)] {
+        if value.is_empty() {
+            off.push(format!("describe: `{field}` is empty"));
+        }
+    }
+    if about.ops.is_empty() {
+        off.push("describe: `ops` is empty: there is nothing to ask for".into());
+    }
+    for op in about.ops.iter().filter(|op| !OPS.contains(&op.as_str())) {
+        let op = printable(op, 40);
+        off.push(format!("describe: `ops` has {op}: there are {}", OPS.join(" and ")));
+    }
+    for name in about.types.iter().filter(|name| TensorType::by_name(name).is_none()) {
+        let name = printable(name, 40);
+        off.push(format!("describe: `types` has {name}: `gguf-assay list types` has the names"));
+    }
+    off
 }
 
 impl Seen {
-    fn ask(&mut self, process: &mut Process) -> Result<()> {
+    /// Puts files to the adapter.
+    fn reading(process: &mut Process) -> Result<Seen> {
+        let mut seen = Seen::default();
         let files = CaseFiles::new()?;
         let corpus = Corpus::embedded();
         let patterns = CASES.map(String::from);
@@ -96,25 +132,63 @@ impl Seen {
             let path = files.path(case).map_err(anyhow::Error::msg)?;
             let request = ReadRequest { path, profile: Profile::Ggml, large: false };
             match process.read(&request) {
-                Answer::Value(value) => self.value(&value),
-                Answer::Numbers(_) => self.off.push(format!("{}: numbers for a file", case.id)),
-                Answer::Failure(Failure::Unimplemented(_)) => self.unimplemented += 1,
-                Answer::Failure(Failure::Rejected { message, .. }) => {
-                    self.refusals += 1;
-                    if message.trim().is_empty() {
-                        self.off.push(format!("{}: an error without a message", case.id));
-                    }
-                }
-                Answer::Crashed(how) if how.contains("not of the protocol") => {
-                    self.off.push(format!("{}: {how}", case.id));
-                }
-                Answer::Crashed(how) | Answer::Panicked(how) | Answer::TimedOut(how) => {
-                    self.off.push(format!("{}: no answer: {how}", case.id));
-                }
-                Answer::OutOfMemory(how) => self.off.push(format!("{}: no answer: {how}", case.id)),
+                Answer::Value(value) => seen.value(&value),
+                Answer::Numbers(_) => seen.off.push(format!("{}: numbers for a file", case.id)),
+                other => seen.no_value(&case.id, &case.id, other),
             }
         }
-        Ok(())
+        Ok(seen)
+    }
+
+    /// Puts blocks to the adapter: those of one case for each type that it claims to have.
+    fn dequantizing(process: &mut Process, about: &About) -> Seen {
+        let mut seen = Seen::default();
+        let corpus = Corpus::embedded();
+        for t in TENSOR_TYPES {
+            let mut cases = corpus.blocks.iter().filter(|case| case.tensor_type == t);
+            let Some(case) = cases.find(|case| case.byte_order == ByteOrder::Little) else {
+                continue;
+            };
+            if !about.types.is_empty() && !about.types.iter().any(|name| name == t.name) {
+                seen.unimplemented.push(t.name.into());
+                continue;
+            }
+            let (bytes, byte_order) = (case.bytes.clone(), case.byte_order);
+            let request = DequantizeRequest { tensor_type: t, bytes, byte_order };
+            match process.dequantize(&request) {
+                Answer::Numbers(numbers) if numbers.len() == request.elements() => seen.values += 1,
+                Answer::Numbers(numbers) => seen.off.push(format!(
+                    "{}: {} numbers for {} elements",
+                    case.id,
+                    numbers.len(),
+                    request.elements()
+                )),
+                Answer::Value(_) => seen.off.push(format!("{}: a file for blocks", case.id)),
+                other => seen.no_value(&case.id, t.name, other),
+            }
+        }
+        seen
+    }
+
+    /// An answer that is none of what was asked for.
+    fn no_value(&mut self, case: &str, what: &str, answer: Answer) {
+        match answer {
+            Answer::Value(_) | Answer::Numbers(_) => {}
+            Answer::Failure(Failure::Unimplemented(_)) => self.unimplemented.push(what.into()),
+            Answer::Failure(Failure::Rejected { message, .. }) => {
+                self.refusals += 1;
+                if message.trim().is_empty() {
+                    self.off.push(format!("{case}: an error without a message"));
+                }
+            }
+            Answer::Crashed(how) if how.contains("not of the protocol") => {
+                self.off.push(format!("{case}: {how}"));
+            }
+            Answer::Crashed(how)
+            | Answer::Panicked(how)
+            | Answer::TimedOut(how)
+            | Answer::OutOfMemory(how) => self.off.push(format!("{case}: no answer: {how}")),
+        }
     }
 
     fn value(&mut self, value: &FileValue) {
@@ -134,18 +208,30 @@ impl Seen {
         }
     }
 
-    fn write(&self, text: &mut String) {
+    fn write(&self, title: &str, good: &str, text: &mut String) {
         let _ = writeln!(
             text,
-            "answers   {} with a value, {} refused, {} not implemented",
-            self.values, self.refusals, self.unimplemented
+            "{title:<8}  {} with {good}, {} refused, {} not implemented",
+            self.values,
+            self.refusals,
+            self.unimplemented.len()
         );
-        let parts = |wanted: bool| -> String {
+    }
+
+    /// The parts of a file's value that were given, and those that were not.
+    fn write_parts(&self, text: &mut String) {
+        for (title, wanted) in [("compared", true), ("unsaid", false)] {
             let parts = PARTS.iter().zip(self.parts).filter(|(_, given)| *given == wanted);
             let names: Vec<&str> = parts.map(|(name, _)| *name).collect();
-            if names.is_empty() { "nothing".into() } else { names.join(", ") }
-        };
-        let _ = writeln!(text, "compared  {}", parts(true));
-        let _ = writeln!(text, "unsaid    {}", parts(false));
+            let names = if names.is_empty() { "nothing".into() } else { names.join(", ") };
+            let _ = writeln!(text, "{title:<8}  {names}");
+        }
+    }
+
+    /// The types that are not implemented.
+    fn write_lacking(&self, text: &mut String) {
+        if !self.unimplemented.is_empty() {
+            let _ = writeln!(text, "{:<8}  {}", "lacking", self.unimplemented.join(", "));
+        }
     }
 }

@@ -90,8 +90,9 @@ fn explain_blocks(text: &mut String, case: &BlockCase) -> Result<()> {
     let len = t.block_len as usize;
     const SHOWN: usize = 4;
     for (index, values) in case.values.chunks(len).enumerate().take(SHOWN) {
-        let block = RawBlock::at(t, &case.bytes, ByteOrder::Little, index)?;
-        let _ = writeln!(text, "\nblock {index} of {t}");
+        let block = RawBlock::at(t, &case.bytes, case.byte_order, index)?;
+        let order = if case.byte_order == ByteOrder::Big { ", big-endian" } else { "" };
+        let _ = writeln!(text, "\nblock {index} of {t}{order}");
         for field in fields(t) {
             let parts = (0..field.count).filter_map(|place| block.field(field.name, place));
             let parts: Vec<String> = parts.map(|part| part.to_string()).collect();

@@ -1,11 +1,13 @@
 //! `gguf-assay list`: what there is.
 
+mod types;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use gguf_assay_format::{Profile, RULES, Status, TENSOR_TYPES};
+use gguf_assay_format::{Profile, RULES};
 use serde_json::json;
 
 use super::{corpus, is_chosen, print};
@@ -41,6 +43,7 @@ enum Format {
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let rows: Vec<(String, Vec<String>, serde_json::Value)> = match args.what {
+        What::Types => return types::run(&args.patterns, args.format),
         What::Cases => corpus(&args.cases)?
             .all()
             .map(|case| {
@@ -84,25 +87,6 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                     "licence": manifest.licence,
                 });
                 (subject.name.to_string(), cells, json)
-            })
-            .collect(),
-        What::Types => TENSOR_TYPES
-            .iter()
-            .map(|t| {
-                let status = match t.status {
-                    Status::Current => "current",
-                    Status::Removed => "removed",
-                    Status::Provisional => "provisional",
-                };
-                let block = match t.block_len {
-                    0 => "-".into(),
-                    len => format!("{} bytes for {len}", t.block_bytes),
-                };
-                let json = json!({
-                    "id": t.id, "name": t.name, "block_len": t.block_len,
-                    "block_bytes": t.block_bytes, "status": status,
-                });
-                (t.name.to_owned(), vec![t.id.to_string(), status.into(), block], json)
             })
             .collect(),
     };

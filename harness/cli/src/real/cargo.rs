@@ -7,12 +7,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Package, client};
+use super::{Part, client};
 
-/// Copies `file` out of the crate to `to`. Nothing is compiled: the crate is a dependency of a
+/// Copies the file out of the crate to `to`. Nothing is compiled: the crate is a dependency of a
 /// package that is thrown away, for a platform that there is not.
-pub(super) fn fetch(package: &Package, file: &str, to: &Path, work: &Path) -> Result<()> {
-    let Package { name, version, .. } = package;
+pub(super) fn fetch(part: &Part, to: &Path, work: &Path) -> Result<()> {
+    let Part { name, version, file, .. } = part;
     // The metadata of a version (behind `+`) is not for requirements.
     let exact = version.split('+').next().unwrap_or(version);
     let manifest = format!(
@@ -43,7 +43,7 @@ pub(super) fn fetch(package: &Package, file: &str, to: &Path, work: &Path) -> Re
         .flatten()
         .find(|found| found["name"] == name.as_str() && found["version"] == version.as_str());
     let Some(found) = found.and_then(|found| found["manifest_path"].as_str()) else {
-        bail!("cargo fetched another version than {package}");
+        bail!("cargo fetched another version than {part}");
     };
     let from = Path::new(found).with_file_name(file);
     fs::copy(&from, to).with_context(|| format!("cannot copy {}", from.display()))?;

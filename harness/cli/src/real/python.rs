@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Kind, Package, client};
+use super::{Kind, Part, client};
 
 /// Even to download a source distribution, pip has its metadata built: it would compile what the
 /// build requires (a whole cmake) and run code of the package. This backend stands in for
@@ -36,20 +36,14 @@ with source, open(to, 'wb') as file:
     shutil.copyfileobj(source, file)
 ";
 
-/// Copies `file` out of the package to `to`.
-pub(super) fn fetch(
-    package: &Package,
-    file: &str,
-    to: &Path,
-    work: &Path,
-    log: &mut dyn FnMut(&str),
-) -> Result<()> {
+/// Copies the file out of the package to `to`.
+pub(super) fn fetch(part: &Part, to: &Path, work: &Path, log: &mut dyn FnMut(&str)) -> Result<()> {
     let archives = work.join("archives");
     let mut pip = python();
     pip.args(["-m", "pip", "download", "--no-input", "--disable-pip-version-check"]);
     // A machine without a network is told so at once, and in few lines.
     pip.args(["--quiet", "--retries", "2", "--no-deps", "--dest"]).arg(&archives);
-    if package.kind == Kind::Sdist {
+    if part.kind == Kind::Sdist {
         let backend = work.join("backend");
         write(&backend.join("setuptools/__init__.py"), "")?;
         write(&backend.join("setuptools/build_meta.py"), BACKEND)?;
@@ -57,7 +51,7 @@ pub(super) fn fetch(
     } else {
         pip.arg("--only-binary=:all:");
     }
-    pip.arg(format!("{}=={}", package.name, package.version));
+    pip.arg(format!("{}=={}", part.name, part.version));
     run(pip, "pip could not download the package")?;
 
     log("unpacking");
@@ -66,9 +60,9 @@ pub(super) fn fetch(
         bail!("pip left nothing in {}", archives.display());
     };
     let mut take = python();
-    take.args(["-I", "-c", TAKE]).arg(archive.path()).arg(file).arg(to);
+    take.args(["-I", "-c", TAKE]).arg(archive.path()).arg(&part.file).arg(to);
     let name = archive.file_name();
-    run(take, &format!("Python could not take {file} out of {}", name.display()))
+    run(take, &format!("Python could not take {} out of {}", part.file, name.display()))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

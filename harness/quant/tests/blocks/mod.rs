@@ -109,8 +109,14 @@ pub(crate) fn difference(a: &[f32], b: &[f32]) -> Option<usize> {
 /// Our numbers are ggml's.
 #[track_caller]
 pub(crate) fn assert_as_ggml(t: &TensorType, blocks: &[u8], what: &str) {
-    let (ours, ggmls) = (ours(t, blocks), ggmls(t, blocks));
-    if let Some(at) = difference(&ours, &ggmls) {
+    assert_ours_are(&ggmls(t, blocks), t, blocks, what);
+}
+
+/// Our numbers are these, which some ggml has.
+#[track_caller]
+pub(crate) fn assert_ours_are(ggmls: &[f32], t: &TensorType, blocks: &[u8], what: &str) {
+    let ours = ours(t, blocks);
+    if let Some(at) = difference(&ours, ggmls) {
         let (len, bytes) = (t.block_len as usize, t.block_bytes as usize);
         let block = &blocks[at / len * bytes..][..bytes];
         panic!(
@@ -123,6 +129,46 @@ pub(crate) fn assert_as_ggml(t: &TensorType, blocks: &[u8], what: &str) {
             ggmls[at].to_bits(),
             feeds(t, at % len).iter().map(Feed::to_string).collect::<Vec<_>>().join(", "),
         );
+    }
+}
+
+/// So many blocks at a time.
+const BATCH: usize = 1024;
+
+/// Random blocks, every pattern of bytes as likely as any other; `count` is a multiple of 1024.
+pub(crate) fn each_random(t: &TensorType, count: usize, mut check: impl FnMut(&[u8])) {
+    let mut random = Random::of(t);
+    for _ in 0..count / BATCH {
+        check(&random.blocks(t, BATCH));
+    }
+}
+
+/// Every half-precision number as the scale, and as the min, of blocks that are otherwise random.
+/// IQ1_M's is the one that is spread over four words.
+pub(crate) fn each_half_scale(t: &TensorType, mut check: impl FnMut(&[u8])) {
+    let mut random = Random::of(t);
+    for place in half_scales(t) {
+        for first in (0..=u16::MAX).step_by(BATCH) {
+            let mut blocks = random.blocks(t, BATCH);
+            for (i, block) in blocks.chunks_mut(t.block_bytes as usize).enumerate() {
+                put(block, &place, u64::from(first) + i as u64);
+            }
+            check(&blocks);
+        }
+    }
+}
+
+/// Every value of every byte that has a scale or a part of one.
+pub(crate) fn each_scale_byte(t: &TensorType, mut check: impl FnMut(&[u8])) {
+    let mut random = Random::of(t);
+    for at in scale_bytes(t) {
+        for _ in 0..16 {
+            let mut blocks = random.blocks(t, 256);
+            for (byte, block) in blocks.chunks_mut(t.block_bytes as usize).enumerate() {
+                block[at] = byte as u8;
+            }
+            check(&blocks);
+        }
     }
 }
 
@@ -165,7 +211,7 @@ pub(crate) fn bits(t: &TensorType, feed: &Feed) -> Place {
 }
 
 /// Writes `value` to the bits at `place`.
-pub(crate) fn put(block: &mut [u8], place: &[(usize, u32)], value: u64) {
+fn put(block: &mut [u8], place: &[(usize, u32)], value: u64) {
     for (i, &(byte, bit)) in place.iter().enumerate() {
         block[byte] = block[byte] & !(1 << bit) | ((value >> i & 1) as u8) << bit;
     }

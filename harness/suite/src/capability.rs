@@ -1,0 +1,201 @@
+//! Which subject reads which tensor types, as a run of the `dequantize` cases shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gguf_assay_cases::{AnyCase, Corpus};
+use gguf_assay_format::ByteOrder;
+use serde::{Deserialize, Serialize};
+
+use crate::report::Report;
+use crate::{Outcome, Verdict};
+
+/// The name and version of the JSON schema of [`Capabilities`].
+pub const SCHEMA: &str = "gguf-assay/capabilities/1";
+
+/// What subjects make of the tensor types. It says nothing of how many cases there are, so that it
+/// changes only when a reader does or a case shows more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The profile.
+    pub profile: String,
+    /// The subjects, in the order of the run.
+    pub subjects: Vec<Capability>,
+}
+
+/// What one subject makes of the types.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Capability {
+    /// The subject's name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// `pass`, or an [`Outcome`] that fails a case or leaves it unjudged, and the types of the cases
+    /// that it occurs in.
+    pub types: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Whether a subject reads a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reads {
+    /// Every case right.
+    Right,
+    /// Numbers that are wrong, in some case.
+    WrongNumbers,
+    /// No numbers in some case: refused, panicked, crashed, timed out.
+    Fails,
+    /// The subject does not have the type, and says so.
+    Unimplemented,
+}
+
+impl Reads {
+    /// Every answer.
+    pub const ALL: [Reads; 4] =
+        [Reads::Right, Reads::WrongNumbers, Reads::Fails, Reads::Unimplemented];
+
+    /// The name in JSON, such as `wrong-numbers`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reads::Right => "right",
+            Reads::WrongNumbers => "wrong-numbers",
+            Reads::Fails => "fails",
+            Reads::Unimplemented => "unimplemented",
+        }
+    }
+}
+
+impl Capabilities {
+    /// What a run shows.
+    ///
+    /// # Errors
+    ///
+    /// Which subject was not run, and why: nothing is known of it.
+    pub fn of(report: &Report, corpus: &Corpus) -> Result<Capabilities, String> {
+        let mut subjects = Vec::new();
+        for subject in &report.subjects {
+            let Some(run) = &subject.run else {
+                let why = subject.skipped.as_ref().or(subject.error.as_ref());
+                return Err(format!("{}: {}", subject.name, why.map_or("not run", String::as_str)));
+            };
+            let mut types: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+            for result in &run.results {
+                let Some(AnyCase::Dequantize(case)) = corpus.find(&result.case) else { continue };
+                if case.byte_order == ByteOrder::Big {
+                    // Says nothing of who reads the type: there are few such files and readers.
+                    continue;
+                }
+                // A subject that does not list the type is not even asked.
+                let outcome = result.outcome.unwrap_or(Outcome::Unimplemented);
+                let what = match result.verdict {
+                    Verdict::Pass | Verdict::UnexpectedPass => Verdict::Pass.name(),
+                    _ => outcome.name(),
+                };
+                types.entry(what.into()).or_default().insert(case.tensor_type.name.into());
+            }
+            subjects.push(Capability {
+                name: subject.name.clone(),
+                version: run.about.version.clone(),
+                types,
+            });
+        }
+        Ok(Capabilities { schema: SCHEMA.into(), profile: report.profile.clone(), subjects })
+    }
+
+    /// As JSON, a type a line.
+    pub fn to_json(&self) -> String {
+        // Plain data with string keys: nothing in it can fail.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// From JSON.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn parse(json: &str) -> Result<Capabilities, String> {
+        serde_json::from_str(json).map_err(|error| error.to_string())
+    }
+}
+
+impl Capability {
+    /// What is known of the type of this name; `None` if no case is about it.
+    pub fn reads(&self, type_name: &str) -> Option<Reads> {
+        let outcomes = self.types.iter().filter(|(_, types)| types.contains(type_name));
+        let outcomes: BTreeSet<&str> = outcomes.map(|(outcome, _)| outcome.as_str()).collect();
+        let (pass, wrong) = (Verdict::Pass.name(), Outcome::AcceptedWrongValue.name());
+        let harmless = [pass, Outcome::Unimplemented.name()];
+        if outcomes.contains(wrong) {
+            Some(Reads::WrongNumbers)
+        } else if outcomes.iter().any(|outcome| !harmless.contains(outcome)) {
+            Some(Reads::Fails)
+        } else if outcomes.contains(pass) {
+            Some(Reads::Right)
+        } else {
+            outcomes.first().map(|_| Reads::Unimplemented)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::SubjectReport;
+    use crate::{About, CaseResult, Run};
+
+    fn result(case: &str, outcome: Option<Outcome>, verdict: Verdict) -> CaseResult {
+        CaseResult {
+            case: case.into(),
+            outcome,
+            verdict,
+            detail: String::new(),
+            reason: None,
+            millis: 0,
+        }
+    }
+
+    #[test]
+    fn one_wrong_case_makes_a_type_wrong() {
+        let results = vec![
+            result("read/metadata/duplicate-key", Some(Outcome::Crashed), Verdict::Fail),
+            result("dequantize/q4-0/high-nibbles-second", Some(Outcome::Accepted), Verdict::Pass),
+            result("dequantize/q4-0/scale-nan", Some(Outcome::Panicked), Verdict::Fail),
+            result(
+                "dequantize/q4-0/scale-infinite",
+                Some(Outcome::AcceptedWrongValue),
+                Verdict::ExpectedFail,
+            ),
+            result("dequantize/q5-0/fifth-bits", Some(Outcome::Accepted), Verdict::Pass),
+            result("dequantize/q5-0/every-quant", Some(Outcome::Rejected), Verdict::ExpectedFail),
+            result("dequantize/q8-0/order", Some(Outcome::Accepted), Verdict::Pass),
+            result("dequantize/q4-k/quant-order", None, Verdict::Skipped),
+        ];
+        let corpus = Corpus::embedded();
+        for result in &results {
+            assert!(corpus.find(&result.case).is_some(), "{}", result.case);
+        }
+        let run = Run { about: About::new("reader", "1.2"), results, stale: Vec::new() };
+        let report = Report::new("", "ggml", 8, vec![SubjectReport::of("reader", run)]);
+        let capabilities = Capabilities::of(&report, &corpus).unwrap();
+        let reader = &capabilities.subjects[0];
+        assert_eq!((reader.name.as_str(), reader.version.as_str()), ("reader", "1.2"));
+        for (type_name, reads) in [
+            ("Q4_0", Some(Reads::WrongNumbers)),
+            ("Q5_0", Some(Reads::Fails)),
+            ("Q8_0", Some(Reads::Right)),
+            ("Q4_K", Some(Reads::Unimplemented)),
+            ("Q6_K", None),
+        ] {
+            assert_eq!(reader.reads(type_name), reads, "{type_name}");
+        }
+        assert_eq!(Capabilities::parse(&capabilities.to_json()), Ok(capabilities));
+    }
+
+    #[test]
+    fn nothing_is_recorded_of_what_was_not_run() {
+        let absent = SubjectReport::skipped("reader", "not installed");
+        let report = Report::new("", "ggml", 0, vec![absent]);
+        let error = Capabilities::of(&report, &Corpus::embedded()).unwrap_err();
+        assert_eq!(error, "reader: not installed");
+    }
+}
