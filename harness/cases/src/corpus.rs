@@ -86,6 +86,15 @@ impl Corpus {
         Corpus::parse(files.iter().map(|(name, text)| (name.as_str(), text.as_str())))
     }
 
+    /// The cases in a text, which is called `name` where something is wrong with it.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text or with a case.
+    pub fn from_toml(name: &str, text: &str) -> Result<Corpus, CaseError> {
+        Corpus::parse([(name, text)].into_iter())
+    }
+
     /// The case with this id that asks to read a file.
     pub fn get(&self, id: &str) -> Option<&Case> {
         self.cases.iter().find(|case| case.id == id)

@@ -28,6 +28,7 @@ mod fault;
 mod file;
 pub mod files;
 mod lint;
+mod new_case;
 mod syntax;
 
 pub use any::AnyCase;
@@ -37,6 +38,7 @@ pub use corpus::{Corpus, MAX_COMMITTED};
 pub use expected::{FileValue, TensorValue, sha256};
 pub use file::BuiltFile;
 pub use lint::lint;
+pub use new_case::NewCase;
 
 use gguf_assay_format::Rule;
 
