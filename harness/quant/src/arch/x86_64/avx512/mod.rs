@@ -3,6 +3,7 @@
 //! Most kernels look numbers up: the products of the levels of a sub-block and its scale are 16 at
 //! most, so they are computed once, into one register, and each element is a permutation of it.
 
+mod k;
 mod legacy;
 
 use core::arch::x86_64::*;
@@ -22,6 +23,12 @@ entries! {
     legacy::q5_1: Q5_1,
     legacy::q8_0: Q8_0,
     legacy::q8_1: Q8_1,
+    k::q2_k: Q2_K,
+    k::q3_k: Q3_K,
+    k::q4_k: Q4_K,
+    k::q5_k: Q5_K,
+    k::q6_k: Q6_K,
+    k::q8_k: Q8_K,
 }
 
 /// 16 numbers into their place.
@@ -43,6 +50,20 @@ fn put<L: Line>(line: &mut L, numbers: __m512) {
 fn load(bytes: &[u8; 16]) -> __m128i {
     // SAFETY: there are 16 bytes to read.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn load_32(bytes: &[u8; 32]) -> __m256i {
+    // SAFETY: there are 32 bytes to read.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn load_64(bytes: &[u8; 64]) -> __m512i {
+    // SAFETY: there are 64 bytes to read.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
 /// 16 bytes as 16 lanes.
