@@ -17,23 +17,24 @@ pub(super) fn q2_k<L: Line>(block: &[u8; 84], out: &mut [L; 16]) {
     let scales = widen(scales);
     let low = _mm512_and_si512(scales, _mm512_set1_epi32(0xF));
     let high = _mm512_srli_epi32::<4>(scales);
-    let (mut scales, mut mins) = ([0.0; 16], [0.0; 16]);
-    put_in_memory(&mut scales, _mm512_mul_ps(_mm512_cvtepi32_ps(low), half(*d)));
-    put_in_memory(&mut mins, _mm512_mul_ps(_mm512_cvtepi32_ps(high), half(*dmin)));
+    let mut memory = [[0.0; 16]; 2];
+    let [scales, mins] = &mut memory;
+    let scales = in_memory(scales, _mm512_mul_ps(_mm512_cvtepi32_ps(low), half(*d)));
+    let mins = in_memory(mins, _mm512_mul_ps(_mm512_cvtepi32_ps(high), half(*dmin)));
 
-    // The next two bits make no difference.
+    // The next two bits of an index make no difference.
     let levels = _mm512_broadcast_f32x4(_mm_setr_ps(0.0, 1.0, 2.0, 3.0));
-    let (qs, _) = qs.as_chunks::<32>();
-    let (out, _) = out.as_chunks_mut::<8>();
-    let (scales, _) = scales.as_chunks::<8>();
-    let (mins, _) = mins.as_chunks::<8>();
-    for (((qs, out), scales), mins) in qs.iter().zip(out).zip(scales).zip(mins) {
-        let (qs, _) = qs.as_chunks::<16>();
-        let mut qs = [widen(&qs[0]), widen(&qs[1])];
-        for i in 0..8 {
-            let table = difference(levels, scales[i], mins[i]);
-            put(&mut out[i], look_up(table, qs[i % 2]));
-            qs[i % 2] = _mm512_srli_epi32::<2>(qs[i % 2]);
+    let put_line = |out: &mut L, i: usize, qs: __m512i| {
+        put(out, look_up(difference(levels, scales[i], mins[i]), qs));
+    };
+    let (qs, _) = qs.as_chunks::<16>();
+    for (half, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let (mut first, mut second) = (widen(&qs[2 * half]), widen(&qs[2 * half + 1]));
+        for (k, out) in out.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+            put_line(&mut out[0], 8 * half + 2 * k, first);
+            put_line(&mut out[1], 8 * half + 2 * k + 1, second);
+            first = _mm512_srli_epi32::<2>(first);
+            second = _mm512_srli_epi32::<2>(second);
         }
     }
 }
@@ -44,24 +45,25 @@ pub(super) fn q3_k<L: Line>(block: &[u8; 110], out: &mut [L; 16]) {
     fields!(block => hmask: 32, qs: 64, _scales: 12, d: 2);
     let tail = block.last_chunk().expect("16 bytes");
     let scales = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q3_scales(load(tail))));
-    // The digits are the three highest bits of a byte of their own.
+    // The digits are the three highest bits of a byte.
     let d = _mm512_mul_ps(half(*d), _mm512_set1_ps(UNIT / 32.0));
-    let mut products = [0.0; 16];
-    put_in_memory(&mut products, _mm512_mul_ps(scales, d));
+    let mut memory = [0.0; 16];
+    let products = in_memory(&mut memory, _mm512_mul_ps(scales, d));
 
-    // Four is to be subtracted where the third bit is not set.
-    let third = _mm512_xor_si512(twice(hmask), _mm512_set1_epi8(-1));
+    // Four is subtracted where the third bit is not set.
+    let not_third = _mm512_xor_si512(twice(hmask), _mm512_set1_epi8(-1));
+    let mut sign = _mm512_rolv_epi64(not_third, halves(7, 6));
     let (qs, _) = qs.as_chunks::<32>();
-    let qs = [twice(&qs[0]), twice(&qs[1])];
-    let (out, _) = out.as_chunks_mut::<4>();
     let (products, _) = products.as_chunks::<4>();
-    for (i, (out, products)) in out.iter_mut().zip(products).enumerate() {
-        let k = 2 * i as i64;
-        let low = _mm512_rolv_epi64(qs[i / 2], halves(5 - 4 * (i % 2) as i64, 3 - 4 * (i % 2) as i64));
-        let third = _mm512_sllv_epi64(third, halves(7 - k, 6 - k));
-        let qs = select(_mm512_set1_epi8(0x60), low, third);
-        let qs = _mm512_and_si512(qs, _mm512_set1_epi8(0xE0_u8 as i8));
-        put_products(qs, products, out);
+    for (half, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let mut low = _mm512_rolv_epi64(twice(&qs[half]), halves(5, 3));
+        for (k, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            let qs = select(_mm512_set1_epi8(0x60), low, sign);
+            let qs = _mm512_and_si512(qs, _mm512_set1_epi8(0xE0_u8 as i8));
+            put_products(qs, &products[2 * half + k], out);
+            low = _mm512_ror_epi64::<4>(low);
+            sign = _mm512_ror_epi64::<2>(sign);
+        }
     }
 }
 
@@ -69,21 +71,18 @@ pub(super) fn q3_k<L: Line>(block: &[u8; 110], out: &mut [L; 16]) {
 #[inline]
 pub(super) fn q4_k<L: Line>(block: &[u8; 144], out: &mut [L; 16]) {
     fields!(block => head: 16, qs: 128);
-    let mut products = [0.0; 16];
-    put_in_memory(&mut products, scales_and_mins_of(head));
+    let mut memory = [0.0; 16];
+    let products = in_memory(&mut memory, scales_and_mins_of(head));
     let levels = count_from(0.0);
-    let (qs, _) = qs.as_chunks::<32>();
-    let (out, _) = out.as_chunks_mut::<4>();
-    for (i, (qs, out)) in qs.iter().zip(out).enumerate() {
-        let (qs, _) = qs.as_chunks::<16>();
-        let mut qs = [widen(&qs[0]), widen(&qs[1])];
-        let (out, _) = out.as_chunks_mut::<2>();
-        for (k, out) in out.iter_mut().enumerate() {
-            let table = difference(levels, products[2 * i + k], products[8 + 2 * i + k]);
-            put(&mut out[0], look_up(table, qs[0]));
-            put(&mut out[1], look_up(table, qs[1]));
-            qs = qs.map(|qs| _mm512_srli_epi32::<4>(qs));
-        }
+    let (qs, _) = qs.as_chunks::<16>();
+    for (i, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+        let (first, second) = (widen(&qs[2 * i]), widen(&qs[2 * i + 1]));
+        let low = difference(levels, products[2 * i], products[8 + 2 * i]);
+        put(&mut out[0], look_up(low, first));
+        put(&mut out[1], look_up(low, second));
+        let high = difference(levels, products[2 * i + 1], products[8 + 2 * i + 1]);
+        put(&mut out[2], look_up(high, _mm512_srli_epi32::<4>(first)));
+        put(&mut out[3], look_up(high, _mm512_srli_epi32::<4>(second)));
     }
 }
 
@@ -92,25 +91,24 @@ pub(super) fn q4_k<L: Line>(block: &[u8; 144], out: &mut [L; 16]) {
 pub(super) fn q5_k<L: Line>(block: &[u8; 176], out: &mut [L; 16]) {
     fields!(block => head: 16, qh: 32, qs: 128);
     let products = scales_and_mins_of(head);
+    let mut memory = [0.0; 16];
     let unit = _mm512_set1_ps(UNIT);
     let products = _mm512_mask_mul_ps(products, 0x00FF, products, unit);
-    let mut memory = [0.0; 16];
-    put_in_memory(&mut memory, products);
-    let products = memory;
+    let (scales, mins) = in_memory(&mut memory, products).split_at(8);
 
-    let fifth = twice(qh);
+    let mut fifth = _mm512_rolv_epi64(twice(qh), halves(4, 3));
     let (qs, _) = qs.as_chunks::<32>();
-    let (out, _) = out.as_chunks_mut::<4>();
-    for (i, (qs, out)) in qs.iter().zip(out).enumerate() {
-        let k = 2 * i as i64;
-        let low = _mm512_srlv_epi64(twice(qs), halves(0, 4));
-        let fifth = _mm512_rorv_epi64(fifth, halves(k - 4, k - 3));
+    for (i, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+        let low = _mm512_srlv_epi64(twice(&qs[i]), halves(0, 4));
         let qs = select(_mm512_set1_epi8(0x0F), low, fifth);
-        let qs = _mm512_and_si512(qs, _mm512_set1_epi8(0x1F));
-        for (line, out) in out.iter_mut().enumerate() {
-            let j = 2 * i + line / 2;
-            put(out, difference(numbers(qs, line), products[j], products[8 + j]));
-        }
+        let [q0, q1, q2, q3] = numbers(_mm512_and_si512(qs, _mm512_set1_epi8(0x1F)));
+        let (scale, min) = (scales[2 * i], mins[2 * i]);
+        put(&mut out[0], difference(q0, scale, min));
+        put(&mut out[1], difference(q1, scale, min));
+        let (scale, min) = (scales[2 * i + 1], mins[2 * i + 1]);
+        put(&mut out[2], difference(q2, scale, min));
+        put(&mut out[3], difference(q3, scale, min));
+        fifth = _mm512_ror_epi64::<2>(fifth);
     }
 }
 
@@ -119,25 +117,22 @@ pub(super) fn q5_k<L: Line>(block: &[u8; 176], out: &mut [L; 16]) {
 pub(super) fn q6_k<L: Line>(block: &[u8; 210], out: &mut [L; 16]) {
     fields!(block => ql: 128, qh: 64, scales: 16, d: 2);
     let d = _mm512_mul_ps(half(*d), _mm512_set1_ps(UNIT));
-    let mut products = [0.0; 16];
-    put_in_memory(&mut products, _mm512_mul_ps(signed(scales), d));
+    let mut memory = [0.0; 16];
+    let products = in_memory(&mut memory, _mm512_mul_ps(signed(scales), d));
 
     let (ql, _) = ql.as_chunks::<64>();
     let (qh, _) = qh.as_chunks::<32>();
-    let (out, _) = out.as_chunks_mut::<8>();
-    let (products, _) = products.as_chunks::<8>();
-    for (((ql, qh), out), products) in ql.iter().zip(qh).zip(out).zip(products) {
-        let (ql, qh) = (across(ql), twice(qh));
-        let digits = [
-            (ql, _mm512_sllv_epi64(qh, halves(4, 2))),
-            (_mm512_srli_epi64::<4>(ql), _mm512_srlv_epi64(qh, halves(0, 2))),
-        ];
-        let (out, _) = out.as_chunks_mut::<4>();
-        let (products, _) = products.as_chunks::<4>();
-        for (((low, high), out), products) in digits.into_iter().zip(out).zip(products) {
+    let (products, _) = products.as_chunks::<4>();
+    for (half, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let mut low = across(&ql[half]);
+        let mut high = _mm512_rolv_epi64(twice(&qh[half]), halves(4, 2));
+        for (k, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
             let qs = select(_mm512_set1_epi8(0x0F), low, high);
             let qs = _mm512_and_si512(qs, _mm512_set1_epi8(0x3F));
-            put_products(_mm512_sub_epi8(qs, _mm512_set1_epi8(32)), products, out);
+            let qs = _mm512_sub_epi8(qs, _mm512_set1_epi8(32));
+            put_products(qs, &products[2 * half + k], out);
+            low = _mm512_srli_epi64::<4>(low);
+            high = _mm512_ror_epi64::<4>(high);
         }
     }
 }
@@ -156,9 +151,9 @@ pub(super) fn q8_k<L: Line>(block: &[u8; 292], out: &mut [L; 16]) {
 /// each would take a shuffle, and the compiler would do that if it saw through this.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn put_in_memory(memory: &mut [f32; 16], numbers: __m512) {
+fn in_memory(memory: &mut [f32; 16], numbers: __m512) -> &[f32; 16] {
     put(memory, numbers);
-    black_box(memory);
+    black_box(memory)
 }
 
 /// The scales of the 8 sub-blocks of Q4_K and Q5_K, and then their mins.
@@ -213,21 +208,27 @@ fn select(mask: __m512i, set: __m512i, unset: __m512i) -> __m512i {
 /// What [`numbers`] are multiples of.
 const UNIT: f32 = 1.0 / (1 << 24) as f32;
 
-/// A line of 64 signed bytes in [`UNIT`]s. Each 128 bits have four bytes of each of the four lines.
+/// Four lines of 64 signed bytes, times 2^24. Each 128 bits have four bytes of each line.
 #[target_feature(enable = "avx512bw")]
 #[inline]
-fn numbers(bytes: __m512i, line: usize) -> __m512 {
+fn numbers(bytes: __m512i) -> [__m512; 4] {
     // Each as the highest byte of a lane, where its sign is the lane's, with zeros below.
-    let from = |i: i32| (4 * line as i32 + i) << 24 | 0x0080_8080;
-    let places = _mm512_set4_epi32(from(3), from(2), from(1), from(0));
-    _mm512_cvtepi32_ps(_mm512_shuffle_epi8(bytes, places))
+    [
+        _mm512_set4_epi32(0x0380_8080, 0x0280_8080, 0x0180_8080, 0x0080_8080),
+        _mm512_set4_epi32(0x0780_8080, 0x0680_8080, 0x0580_8080, 0x0480_8080),
+        _mm512_set4_epi32(0x0B80_8080, 0x0A80_8080, 0x0980_8080, 0x0880_8080),
+        _mm512_set4_epi32(0x0F80_8080, 0x0E80_8080, 0x0D80_8080, 0x0C80_8080),
+    ]
+    .map(|places| _mm512_cvtepi32_ps(_mm512_shuffle_epi8(bytes, places)))
 }
 
 /// Products of 64 bytes as of [`numbers`], and of one number for each line.
 #[target_feature(enable = "avx512bw")]
 #[inline]
 fn put_products<L: Line>(qs: __m512i, products: &[f32; 4], out: &mut [L; 4]) {
-    for (line, (out, product)) in out.iter_mut().zip(products).enumerate() {
-        put(out, _mm512_mul_ps(numbers(qs, line), _mm512_set1_ps(*product)));
-    }
+    let [q0, q1, q2, q3] = numbers(qs);
+    put(&mut out[0], _mm512_mul_ps(q0, _mm512_set1_ps(products[0])));
+    put(&mut out[1], _mm512_mul_ps(q1, _mm512_set1_ps(products[1])));
+    put(&mut out[2], _mm512_mul_ps(q2, _mm512_set1_ps(products[2])));
+    put(&mut out[3], _mm512_mul_ps(q3, _mm512_set1_ps(products[3])));
 }
