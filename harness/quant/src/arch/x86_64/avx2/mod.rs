@@ -1,5 +1,6 @@
 //! AVX2, with FMA, F16C and BMI2.
 
+mod k;
 mod legacy;
 
 use core::arch::x86_64::*;
@@ -19,6 +20,12 @@ entries! {
     legacy::q5_1: Q5_1,
     legacy::q8_0: Q8_0,
     legacy::q8_1: Q8_1,
+    k::q2_k: Q2_K,
+    k::q3_k: Q3_K,
+    k::q4_k: Q4_K,
+    k::q5_k: Q5_K,
+    k::q6_k: Q6_K,
+    k::q8_k: Q8_K,
 }
 
 /// 16 numbers into their place.
@@ -52,6 +59,19 @@ fn lanes<L: Line>(line: &mut L) -> &mut [f32; 16] {
 fn load(bytes: &[u8; 16]) -> __m128i {
     // SAFETY: there are 16 bytes to read.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn load_8(bytes: &[u8; 8]) -> __m128i {
+    _mm_cvtsi64_si128(i64::from_le_bytes(*bytes))
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn load_32(bytes: &[u8; 32]) -> __m256i {
+    // SAFETY: there are 32 bytes to read.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }
 
 /// 16 signed bytes as numbers.

@@ -17,25 +17,34 @@ pub(super) fn q2_k<L: Line>(block: &[u8; 84], out: &mut [L; 16]) {
     let scales = widen(scales);
     let low = _mm512_and_si512(scales, _mm512_set1_epi32(0xF));
     let high = _mm512_srli_epi32::<4>(scales);
-    let mut memory = [[0.0; 16]; 2];
-    let [scales, mins] = &mut memory;
-    let scales = in_memory(scales, _mm512_mul_ps(_mm512_cvtepi32_ps(low), half(*d)));
-    let mins = in_memory(mins, _mm512_mul_ps(_mm512_cvtepi32_ps(high), half(*dmin)));
+    let scales = _mm512_mul_ps(_mm512_cvtepi32_ps(low), half(*d));
+    let mins = _mm512_mul_ps(_mm512_cvtepi32_ps(high), half(*dmin));
 
-    // The next two bits of an index make no difference.
+    // Four sub-blocks have four levels each in a table.
     let levels = _mm512_broadcast_f32x4(_mm_setr_ps(0.0, 1.0, 2.0, 3.0));
-    let put_line = |out: &mut L, i: usize, qs: __m512i| {
-        put(out, look_up(difference(levels, scales[i], mins[i]), qs));
+    let table = |first: i32| {
+        let [a, b, c, d] = [first, first + 1, first + 2, first + 3];
+        let four_of_each = _mm512_setr_epi32(a, a, a, a, b, b, b, b, c, c, c, c, d, d, d, d);
+        let scales = _mm512_permutexvar_ps(four_of_each, scales);
+        _mm512_fmsub_ps(levels, scales, _mm512_permutexvar_ps(four_of_each, mins))
+    };
+    let put_line = |out: &mut L, table: __m512, sub_block: i32, qs: __m512i| {
+        let place = _mm512_set1_epi32(4 * sub_block);
+        put(out, look_up(table, select(_mm512_set1_epi32(3), qs, place)));
     };
     let (qs, _) = qs.as_chunks::<16>();
     for (half, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        let (mut first, mut second) = (widen(&qs[2 * half]), widen(&qs[2 * half + 1]));
-        for (k, out) in out.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-            put_line(&mut out[0], 8 * half + 2 * k, first);
-            put_line(&mut out[1], 8 * half + 2 * k + 1, second);
-            first = _mm512_srli_epi32::<2>(first);
-            second = _mm512_srli_epi32::<2>(second);
-        }
+        let (first, second) = (widen(&qs[2 * half]), widen(&qs[2 * half + 1]));
+        let four = table(8 * half as i32);
+        put_line(&mut out[0], four, 0, first);
+        put_line(&mut out[1], four, 1, second);
+        put_line(&mut out[2], four, 2, _mm512_srli_epi32::<2>(first));
+        put_line(&mut out[3], four, 3, _mm512_srli_epi32::<2>(second));
+        let four = table(8 * half as i32 + 4);
+        put_line(&mut out[4], four, 0, _mm512_srli_epi32::<4>(first));
+        put_line(&mut out[5], four, 1, _mm512_srli_epi32::<4>(second));
+        put_line(&mut out[6], four, 2, _mm512_srli_epi32::<6>(first));
+        put_line(&mut out[7], four, 3, _mm512_srli_epi32::<6>(second));
     }
 }
 
@@ -77,10 +86,10 @@ pub(super) fn q4_k<L: Line>(block: &[u8; 144], out: &mut [L; 16]) {
     let (qs, _) = qs.as_chunks::<16>();
     for (i, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
         let (first, second) = (widen(&qs[2 * i]), widen(&qs[2 * i + 1]));
-        let low = difference(levels, products[2 * i], products[8 + 2 * i]);
+        let low = table(levels, products[2 * i], products[8 + 2 * i]);
         put(&mut out[0], look_up(low, first));
         put(&mut out[1], look_up(low, second));
-        let high = difference(levels, products[2 * i + 1], products[8 + 2 * i + 1]);
+        let high = table(levels, products[2 * i + 1], products[8 + 2 * i + 1]);
         put(&mut out[2], look_up(high, _mm512_srli_epi32::<4>(first)));
         put(&mut out[3], look_up(high, _mm512_srli_epi32::<4>(second)));
     }
@@ -91,10 +100,12 @@ pub(super) fn q4_k<L: Line>(block: &[u8; 144], out: &mut [L; 16]) {
 pub(super) fn q5_k<L: Line>(block: &[u8; 176], out: &mut [L; 16]) {
     fields!(block => head: 16, qh: 32, qs: 128);
     let products = scales_and_mins_of(head);
-    let mut memory = [0.0; 16];
     let unit = _mm512_set1_ps(UNIT);
     let products = _mm512_mask_mul_ps(products, 0x00FF, products, unit);
-    let (scales, mins) = in_memory(&mut memory, products).split_at(8);
+    let mut memory = [0.0; 16];
+    let products = in_memory(&mut memory, products);
+    // Seen as other memory, so that the second use of a min is another load and not a register.
+    let again = black_box(products);
 
     let mut fifth = _mm512_rolv_epi64(twice(qh), halves(4, 3));
     let (qs, _) = qs.as_chunks::<32>();
@@ -102,12 +113,12 @@ pub(super) fn q5_k<L: Line>(block: &[u8; 176], out: &mut [L; 16]) {
         let low = _mm512_srlv_epi64(twice(&qs[i]), halves(0, 4));
         let qs = select(_mm512_set1_epi8(0x0F), low, fifth);
         let [q0, q1, q2, q3] = numbers(_mm512_and_si512(qs, _mm512_set1_epi8(0x1F)));
-        let (scale, min) = (scales[2 * i], mins[2 * i]);
-        put(&mut out[0], difference(q0, scale, min));
-        put(&mut out[1], difference(q1, scale, min));
-        let (scale, min) = (scales[2 * i + 1], mins[2 * i + 1]);
-        put(&mut out[2], difference(q2, scale, min));
-        put(&mut out[3], difference(q3, scale, min));
+        let scale = _mm512_set1_ps(products[2 * i]);
+        put(&mut out[0], _mm512_fmsub_ps(q0, scale, _mm512_set1_ps(products[8 + 2 * i])));
+        put(&mut out[1], _mm512_fmsub_ps(q1, scale, _mm512_set1_ps(again[8 + 2 * i])));
+        let scale = _mm512_set1_ps(products[2 * i + 1]);
+        put(&mut out[2], _mm512_fmsub_ps(q2, scale, _mm512_set1_ps(products[8 + 2 * i + 1])));
+        put(&mut out[3], _mm512_fmsub_ps(q3, scale, _mm512_set1_ps(again[8 + 2 * i + 1])));
         fifth = _mm512_ror_epi64::<2>(fifth);
     }
 }
@@ -116,7 +127,8 @@ pub(super) fn q5_k<L: Line>(block: &[u8; 176], out: &mut [L; 16]) {
 #[inline]
 pub(super) fn q6_k<L: Line>(block: &[u8; 210], out: &mut [L; 16]) {
     fields!(block => ql: 128, qh: 64, scales: 16, d: 2);
-    let d = _mm512_mul_ps(half(*d), _mm512_set1_ps(UNIT));
+    // The digits are the six highest bits of a byte.
+    let d = _mm512_mul_ps(half(*d), _mm512_set1_ps(UNIT / 4.0));
     let mut memory = [0.0; 16];
     let products = in_memory(&mut memory, _mm512_mul_ps(signed(scales), d));
 
@@ -124,14 +136,14 @@ pub(super) fn q6_k<L: Line>(block: &[u8; 210], out: &mut [L; 16]) {
     let (qh, _) = qh.as_chunks::<32>();
     let (products, _) = products.as_chunks::<4>();
     for (half, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        let mut low = across(&ql[half]);
-        let mut high = _mm512_rolv_epi64(twice(&qh[half]), halves(4, 2));
+        let mut low = _mm512_rol_epi64::<2>(across(&ql[half]));
+        let mut high = _mm512_rolv_epi64(twice(&qh[half]), halves(6, 4));
         for (k, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-            let qs = select(_mm512_set1_epi8(0x0F), low, high);
-            let qs = _mm512_and_si512(qs, _mm512_set1_epi8(0x3F));
-            let qs = _mm512_sub_epi8(qs, _mm512_set1_epi8(32));
+            let qs = select(_mm512_set1_epi8(0x3C), low, high);
+            let qs = _mm512_and_si512(qs, _mm512_set1_epi8(0xFC_u8 as i8));
+            let qs = _mm512_xor_si512(qs, _mm512_set1_epi8(0x80_u8 as i8));
             put_products(qs, &products[2 * half + k], out);
-            low = _mm512_srli_epi64::<4>(low);
+            low = _mm512_ror_epi64::<4>(low);
             high = _mm512_ror_epi64::<4>(high);
         }
     }
@@ -167,11 +179,12 @@ fn scales_and_mins_of(head: &[u8; 16]) -> __m512 {
     _mm512_mul_ps(_mm512_permutexvar_ps(eight_of_each, d_and_dmin), factors)
 }
 
-/// `scale·q - min`
+/// `scale·q - min` of each level `q`.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn difference(q: __m512, scale: f32, min: f32) -> __m512 {
-    _mm512_fmsub_ps(q, _mm512_set1_ps(scale), _mm512_set1_ps(min))
+fn table(levels: __m512, scale: f32, min: f32) -> __m512 {
+    // As one instruction, with one operand from memory, it would need the other in a register.
+    _mm512_sub_ps(_mm512_mul_ps(levels, _mm512_set1_ps(scale)), _mm512_set1_ps(min))
 }
 
 /// 64 bytes in the order of [`numbers`].
