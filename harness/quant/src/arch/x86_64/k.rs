@@ -2,19 +2,18 @@
 
 use core::arch::x86_64::*;
 
-/// The 8 scales and then the 8 mins of Q4_K and Q5_K, from the first 16 bytes of a block.
-#[target_feature(enable = "avx2")]
+/// The 8 scales and the 8 mins of Q4_K and Q5_K.
 #[inline]
-pub(super) fn scales_and_mins(head: __m128i) -> __m128i {
-    // Four at once: the first scales, the others, the first mins, the others. Six bits of the
-    // first, and above the low four of the others two, are in the same bytes.
-    let six = _mm_shuffle_epi32::<0b10_10_01_01>(head);
-    let six = _mm_srlv_epi32(six, _mm_setr_epi32(0, 2, 0, 2));
-    let six_mask = _mm_setr_epi32(0x3F3F_3F3F, 0x3030_3030, 0x3F3F_3F3F, 0x3030_3030);
-    let four = _mm_shuffle_epi32::<0b11_11_11_11>(head);
-    let four = _mm_srlv_epi32(four, _mm_setr_epi32(0, 0, 0, 4));
-    let four_mask = _mm_setr_epi32(0, 0x0F0F_0F0F, 0, 0x0F0F_0F0F);
-    _mm_or_si128(_mm_and_si128(six, six_mask), _mm_and_si128(four, four_mask))
+pub(super) fn scales_and_mins(scales: &[u8; 12]) -> [[u8; 8]; 2] {
+    // Four at once.
+    let (words, _) = scales.as_chunks();
+    let [a, b, c] = [words[0], words[1], words[2]].map(u32::from_le_bytes);
+    let eight = |first: u32, low: u32, high: u32| {
+        let first = u64::from(first & 0x3F3F_3F3F);
+        let second = u64::from(low & 0x0F0F_0F0F | high >> 2 & 0x3030_3030);
+        (first | second << 32).to_le_bytes()
+    };
+    [eight(a, c, a), eight(b, c >> 4, b)]
 }
 
 /// The 16 scales of Q3_K, from the last 16 bytes of a block.

@@ -1,4 +1,7 @@
-//! Blocks of 256 elements in sub-blocks: digits are put together as bytes, 32 at once, and converted.
+//! Blocks of 256 elements in sub-blocks.
+//!
+//! Digits of two bits are looked up. Longer ones are put together as bytes, 32 at once, and
+//! converted.
 
 use core::arch::x86_64::*;
 use core::hint::black_box;
@@ -14,9 +17,9 @@ pub(super) fn q2_k<L: Line>(block: &[u8; 84], out: &mut [L; 16]) {
     let (scales, low) = (load(scales), _mm_set1_epi8(0xF));
     let mins = _mm_and_si128(_mm_srli_epi16::<4>(scales), low);
     let mut memory = [[0.0; 16]; 2];
-    let [scale_memory, min_memory] = &mut memory;
-    let scales = in_memory(scale_memory, products(half(*d), _mm_and_si128(scales, low)));
-    let mins = in_memory(min_memory, products(half(*dmin), mins));
+    let [of_scales, of_mins] = &mut memory;
+    let scales = in_memory(of_scales, products(half(*d), _mm_and_si128(scales, low)));
+    let mins = in_memory(of_mins, products(half(*dmin), mins));
 
     // The next bit of an index makes no difference.
     let levels = _mm256_setr_ps(0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0);
@@ -46,6 +49,7 @@ pub(super) fn q3_k<L: Line>(block: &[u8; 110], out: &mut [L; 16]) {
     let d = _mm256_mul_ps(half(*d), _mm256_set1_ps(UNIT));
     let mut memory = [0.0; 16];
     let products = in_memory(&mut memory, products(d, q3_scales(load(tail))));
+    let (products, _) = products.as_chunks::<2>();
 
     // Four is subtracted where the third bit is not set.
     let hmask = across(hmask);
@@ -58,7 +62,7 @@ pub(super) fn q3_k<L: Line>(block: &[u8; 110], out: &mut [L; 16]) {
             let unset = _mm256_cmpeq_epi8(_mm256_and_si256(hmask, bit), _mm256_setzero_si256());
             let four = _mm256_and_si256(unset, _mm256_set1_epi8(4));
             let qs = _mm256_and_si256(low, _mm256_set1_epi8(3));
-            put_products(_mm256_sub_epi8(qs, four), [products[2 * i], products[2 * i + 1]], out);
+            put_products(_mm256_sub_epi8(qs, four), products[i], out);
             low = _mm256_srli_epi64::<2>(low);
         }
     }
@@ -67,9 +71,9 @@ pub(super) fn q3_k<L: Line>(block: &[u8; 110], out: &mut [L; 16]) {
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
 pub(super) fn q4_k<L: Line>(block: &[u8; 144], out: &mut [L; 16]) {
-    fields!(block => head: 16, qs: 128);
+    fields!(block => d: 2, dmin: 2, scales: 12, qs: 128);
     let mut memory = [0.0; 16];
-    let products = in_memory(&mut memory, scales_and_mins_of(head));
+    let products = in_memory(&mut memory, scales_and_mins_of(*d, *dmin, scales));
     let (qs, _) = qs.as_chunks::<32>();
     for (i, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
         let (out, _) = out.as_chunks_mut::<2>();
@@ -82,9 +86,9 @@ pub(super) fn q4_k<L: Line>(block: &[u8; 144], out: &mut [L; 16]) {
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
 pub(super) fn q5_k<L: Line>(block: &[u8; 176], out: &mut [L; 16]) {
-    fields!(block => head: 16, qh: 32, qs: 128);
+    fields!(block => d: 2, dmin: 2, scales: 12, qh: 32, qs: 128);
     let mut memory = [0.0; 16];
-    let products = in_memory(&mut memory, scales_and_mins_of(head));
+    let products = in_memory(&mut memory, scales_and_mins_of(*d, *dmin, scales));
     let mut fifth = across(qh);
     let (qs, _) = qs.as_chunks::<32>();
     for (i, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
@@ -106,6 +110,7 @@ pub(super) fn q6_k<L: Line>(block: &[u8; 210], out: &mut [L; 16]) {
     let d = _mm256_mul_ps(half(*d), _mm256_set1_ps(UNIT));
     let mut memory = [0.0; 16];
     let products = in_memory(&mut memory, products(d, load(scales)));
+    let (products, _) = products.as_chunks::<2>().0.as_chunks::<4>();
     let (ql, _) = ql.as_chunks::<32>();
     let (qh, _) = qh.as_chunks::<32>();
     for (half, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
@@ -113,24 +118,20 @@ pub(super) fn q6_k<L: Line>(block: &[u8; 210], out: &mut [L; 16]) {
         let [low1, high1] = nibbles(across(&ql[2 * half + 1]));
         let qh = across(&qh[half]);
         let (out, _) = out.as_chunks_mut::<2>();
-        let products = &products.as_chunks::<8>().0[half];
-        let two_bits = _mm256_set1_epi8(0x30);
-        let high = _mm256_and_si256(_mm256_slli_epi64::<4>(qh), two_bits);
-        put_q6(low0, high, &products[0..2], &mut out[0]);
-        let high = _mm256_and_si256(_mm256_slli_epi64::<2>(qh), two_bits);
-        put_q6(low1, high, &products[2..4], &mut out[1]);
-        let high = _mm256_and_si256(qh, two_bits);
-        put_q6(high0, high, &products[4..6], &mut out[2]);
-        let high = _mm256_and_si256(_mm256_srli_epi64::<2>(qh), two_bits);
-        put_q6(high1, high, &products[6..8], &mut out[3]);
+        let products = &products[half];
+        put_q6(low0, _mm256_slli_epi64::<4>(qh), products[0], &mut out[0]);
+        put_q6(low1, _mm256_slli_epi64::<2>(qh), products[1], &mut out[1]);
+        put_q6(high0, qh, products[2], &mut out[2]);
+        put_q6(high1, _mm256_srli_epi64::<2>(qh), products[3], &mut out[3]);
     }
 }
 
+/// The digits are `low` and above them two bits of `high`.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn put_q6<L: Line>(low: __m256i, high: __m256i, products: &[f32], out: &mut [L; 2]) {
-    let qs = _mm256_sub_epi8(_mm256_or_si256(low, high), _mm256_set1_epi8(32));
-    put_products(qs, [products[0], products[1]], out);
+fn put_q6<L: Line>(low: __m256i, high: __m256i, products: [f32; 2], out: &mut [L; 2]) {
+    let qs = _mm256_or_si256(low, _mm256_and_si256(high, _mm256_set1_epi8(0x30)));
+    put_products(_mm256_sub_epi8(qs, _mm256_set1_epi8(32)), products, out);
 }
 
 #[target_feature(enable = "avx2,f16c")]
@@ -143,12 +144,15 @@ pub(super) fn q8_k<L: Line>(block: &[u8; 292], out: &mut [L; 16]) {
     }
 }
 
+/// Products of 16 signed bytes and `d`.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn products(d: __m256, factors: __m128i) -> [__m256; 2] {
     signed(factors).map(|factor| _mm256_mul_ps(factor, d))
 }
 
+/// Numbers where a load repeats one of them for nothing, for which one in a register takes a
+/// shuffle. The compiler would do that if it saw through this.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn in_memory(memory: &mut [f32; 16], numbers: [__m256; 2]) -> &[f32; 16] {
@@ -159,11 +163,11 @@ fn in_memory(memory: &mut [f32; 16], numbers: [__m256; 2]) -> &[f32; 16] {
 /// The scales of the 8 sub-blocks of Q4_K and Q5_K in [`UNIT`]s, and then their mins.
 #[target_feature(enable = "avx2,f16c")]
 #[inline]
-fn scales_and_mins_of(head: &[u8; 16]) -> [__m256; 2] {
-    fields!(head => d: 2, dmin: 2, _scales: 12);
-    let [scales, mins] = signed(scales_and_mins(load(head)));
-    let d = _mm256_mul_ps(half(*d), _mm256_set1_ps(UNIT));
-    [_mm256_mul_ps(scales, d), _mm256_mul_ps(mins, half(*dmin))]
+fn scales_and_mins_of(d: [u8; 2], dmin: [u8; 2], scales: &[u8; 12]) -> [__m256; 2] {
+    let [scales, mins] = scales_and_mins(scales).map(i64::from_le_bytes);
+    let [scales, mins] = signed(_mm_set_epi64x(mins, scales));
+    let d = _mm256_mul_ps(half(d), _mm256_set1_ps(UNIT));
+    [_mm256_mul_ps(scales, d), _mm256_mul_ps(mins, half(dmin))]
 }
 
 /// 16 bytes as 16 lanes.
@@ -189,7 +193,7 @@ fn across(bytes: &[u8; 32]) -> __m256i {
     _mm256_permutevar8x32_epi32(load_32(bytes), _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7))
 }
 
-/// One over what [`numbers`] are multiplied by.
+/// One over what [`numbers`] multiplies by. Scales are multiplied by it, which is exact.
 const UNIT: f32 = 1.0 / (1 << 24) as f32;
 
 /// Two lines of 32 signed bytes, times 2^24. Each 128 bits have four bytes of each half line.

@@ -1,7 +1,7 @@
 //! Blocks of 256 elements in sub-blocks.
 //!
-//! Digits of up to four bits are looked up. Longer ones are put together as bytes, 64 at once, and
-//! converted.
+//! Digits of two and of four bits are looked up. Longer ones are put together as bytes, 64 at once,
+//! and converted: two tables or more would cost more shuffles, of which there is but one a cycle.
 
 use core::arch::x86_64::*;
 use core::hint::black_box;
@@ -20,7 +20,7 @@ pub(super) fn q2_k<L: Line>(block: &[u8; 84], out: &mut [L; 16]) {
     let scales = _mm512_mul_ps(_mm512_cvtepi32_ps(low), half(*d));
     let mins = _mm512_mul_ps(_mm512_cvtepi32_ps(high), half(*dmin));
 
-    // Four sub-blocks have four levels each in a table.
+    // Of four sub-blocks, four numbers each.
     let levels = _mm512_broadcast_f32x4(_mm_setr_ps(0.0, 1.0, 2.0, 3.0));
     let table = |first: i32| {
         let [a, b, c, d] = [first, first + 1, first + 2, first + 3];
@@ -28,9 +28,9 @@ pub(super) fn q2_k<L: Line>(block: &[u8; 84], out: &mut [L; 16]) {
         let scales = _mm512_permutexvar_ps(four_of_each, scales);
         _mm512_fmsub_ps(levels, scales, _mm512_permutexvar_ps(four_of_each, mins))
     };
-    let put_line = |out: &mut L, table: __m512, sub_block: i32, qs: __m512i| {
-        let place = _mm512_set1_epi32(4 * sub_block);
-        put(out, look_up(table, select(_mm512_set1_epi32(3), qs, place)));
+    let put_line = |line: &mut L, table: __m512, place: i32, qs: __m512i| {
+        let place = _mm512_set1_epi32(4 * place);
+        put(line, look_up(table, select(_mm512_set1_epi32(3), qs, place)));
     };
     let (qs, _) = qs.as_chunks::<16>();
     for (half, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
@@ -67,8 +67,8 @@ pub(super) fn q3_k<L: Line>(block: &[u8; 110], out: &mut [L; 16]) {
     for (half, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
         let mut low = _mm512_rolv_epi64(twice(&qs[half]), halves(5, 3));
         for (k, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-            let qs = select(_mm512_set1_epi8(0x60), low, sign);
-            let qs = _mm512_and_si512(qs, _mm512_set1_epi8(0xE0_u8 as i8));
+            let qs = select(_mm512_set1_epi8(0b0110_0000), low, sign);
+            let qs = _mm512_and_si512(qs, _mm512_set1_epi8(0b1110_0000_u8 as i8));
             put_products(qs, &products[2 * half + k], out);
             low = _mm512_ror_epi64::<4>(low);
             sign = _mm512_ror_epi64::<2>(sign);
@@ -79,17 +79,20 @@ pub(super) fn q3_k<L: Line>(block: &[u8; 110], out: &mut [L; 16]) {
 #[target_feature(enable = "avx512bw,avx512vl")]
 #[inline]
 pub(super) fn q4_k<L: Line>(block: &[u8; 144], out: &mut [L; 16]) {
-    fields!(block => head: 16, qs: 128);
-    let mut memory = [0.0; 16];
-    let products = in_memory(&mut memory, scales_and_mins_of(head));
-    let levels = count_from(0.0);
+    fields!(block => d: 2, dmin: 2, scales: 12, qs: 128);
+    let (d, dmin) = (half(*d), half(*dmin));
+    let [scales, mins] = scales_and_mins(scales);
+    let table = |i: usize| {
+        let scale = _mm512_mul_ps(d, at(&WHOLE, scales[i]));
+        _mm512_fmadd_ps(count_from(0.0), scale, _mm512_mul_ps(dmin, at(&NEGATIVE, mins[i])))
+    };
     let (qs, _) = qs.as_chunks::<16>();
     for (i, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
         let (first, second) = (widen(&qs[2 * i]), widen(&qs[2 * i + 1]));
-        let low = table(levels, products[2 * i], products[8 + 2 * i]);
+        let low = table(2 * i);
         put(&mut out[0], look_up(low, first));
         put(&mut out[1], look_up(low, second));
-        let high = table(levels, products[2 * i + 1], products[8 + 2 * i + 1]);
+        let high = table(2 * i + 1);
         put(&mut out[2], look_up(high, _mm512_srli_epi32::<4>(first)));
         put(&mut out[3], look_up(high, _mm512_srli_epi32::<4>(second)));
     }
@@ -98,28 +101,33 @@ pub(super) fn q4_k<L: Line>(block: &[u8; 144], out: &mut [L; 16]) {
 #[target_feature(enable = "avx512bw,avx512vl")]
 #[inline]
 pub(super) fn q5_k<L: Line>(block: &[u8; 176], out: &mut [L; 16]) {
-    fields!(block => head: 16, qh: 32, qs: 128);
-    let products = scales_and_mins_of(head);
-    let unit = _mm512_set1_ps(UNIT);
-    let products = _mm512_mask_mul_ps(products, 0x00FF, products, unit);
-    let mut memory = [0.0; 16];
-    let products = in_memory(&mut memory, products);
-    // Seen as other memory, so that the second use of a min is another load and not a register.
-    let again = black_box(products);
-
-    let mut fifth = _mm512_rolv_epi64(twice(qh), halves(4, 3));
-    let (qs, _) = qs.as_chunks::<32>();
-    for (i, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-        let low = _mm512_srlv_epi64(twice(&qs[i]), halves(0, 4));
+    fields!(block => d: 2, dmin: 2, scales: 12, qh: 32, qs: 128);
+    let (d, dmin) = (_mm512_mul_ps(half(*d), _mm512_set1_ps(UNIT)), half(*dmin));
+    let [scales, mins] = scales_and_mins(scales);
+    let put_sub_block = |lines: &mut [L; 2], i: usize, [q0, q1]: [__m512; 2]| {
+        let scale = _mm512_mul_ps(d, at(&WHOLE, scales[i]));
+        let min = _mm512_mul_ps(dmin, at(&NEGATIVE, mins[i]));
+        put(&mut lines[0], _mm512_fmadd_ps(q0, scale, min));
+        put(&mut lines[1], _mm512_fmadd_ps(q1, scale, min));
+    };
+    let digits = |low: __m512i, fifth: __m512i| {
         let qs = select(_mm512_set1_epi8(0x0F), low, fifth);
-        let [q0, q1, q2, q3] = numbers(_mm512_and_si512(qs, _mm512_set1_epi8(0x1F)));
-        let scale = _mm512_set1_ps(products[2 * i]);
-        put(&mut out[0], _mm512_fmsub_ps(q0, scale, _mm512_set1_ps(products[8 + 2 * i])));
-        put(&mut out[1], _mm512_fmsub_ps(q1, scale, _mm512_set1_ps(again[8 + 2 * i])));
-        let scale = _mm512_set1_ps(products[2 * i + 1]);
-        put(&mut out[2], _mm512_fmsub_ps(q2, scale, _mm512_set1_ps(products[8 + 2 * i + 1])));
-        put(&mut out[3], _mm512_fmsub_ps(q3, scale, _mm512_set1_ps(again[8 + 2 * i + 1])));
-        fifth = _mm512_ror_epi64::<2>(fifth);
+        numbers(_mm512_and_si512(qs, _mm512_set1_epi8(0x1F)))
+    };
+    // Of the first and the third sub-block, then of the others.
+    let mut fifth = _mm512_rolv_epi64(twice(qh), halves(4, 2));
+    let (qs, _) = qs.as_chunks::<64>();
+    for (half, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let low = across(&qs[half]);
+        let [q0, q1, q4, q5] = digits(low, fifth);
+        let (low, odd_fifth) = (_mm512_srli_epi64::<4>(low), _mm512_ror_epi64::<1>(fifth));
+        let [q2, q3, q6, q7] = digits(low, odd_fifth);
+        let (out, _) = out.as_chunks_mut::<2>();
+        put_sub_block(&mut out[0], 4 * half, [q0, q1]);
+        put_sub_block(&mut out[1], 4 * half + 1, [q2, q3]);
+        put_sub_block(&mut out[2], 4 * half + 2, [q4, q5]);
+        put_sub_block(&mut out[3], 4 * half + 3, [q6, q7]);
+        fifth = _mm512_ror_epi64::<4>(fifth);
     }
 }
 
@@ -139,9 +147,10 @@ pub(super) fn q6_k<L: Line>(block: &[u8; 210], out: &mut [L; 16]) {
         let mut low = _mm512_rol_epi64::<2>(across(&ql[half]));
         let mut high = _mm512_rolv_epi64(twice(&qh[half]), halves(6, 4));
         for (k, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-            let qs = select(_mm512_set1_epi8(0x3C), low, high);
-            let qs = _mm512_and_si512(qs, _mm512_set1_epi8(0xFC_u8 as i8));
-            let qs = _mm512_xor_si512(qs, _mm512_set1_epi8(0x80_u8 as i8));
+            let qs = select(_mm512_set1_epi8(0b0011_1100), low, high);
+            let qs = _mm512_and_si512(qs, _mm512_set1_epi8(0b1111_1100_u8 as i8));
+            // This is to subtract 32.
+            let qs = _mm512_xor_si512(qs, _mm512_set1_epi8(0b1000_0000_u8 as i8));
             put_products(qs, &products[2 * half + k], out);
             low = _mm512_ror_epi64::<4>(low);
             high = _mm512_ror_epi64::<4>(high);
@@ -154,13 +163,13 @@ pub(super) fn q6_k<L: Line>(block: &[u8; 210], out: &mut [L; 16]) {
 pub(super) fn q8_k<L: Line>(block: &[u8; 292], out: &mut [L; 16]) {
     fields!(block => d: 4, qs: 256, _bsums: 32);
     let d = _mm512_set1_ps(f32::from_le_bytes(*d));
-    for (qs, out) in qs.as_chunks().0.iter().zip(out) {
-        put(out, _mm512_mul_ps(signed(qs), d));
+    for (qs, line) in qs.as_chunks().0.iter().zip(out) {
+        put(line, _mm512_mul_ps(signed(qs), d));
     }
 }
 
-/// Puts numbers where a load can repeat one of them in all lanes for nothing. Out of a register
-/// each would take a shuffle, and the compiler would do that if it saw through this.
+/// Numbers where the second operand of an instruction can be one of them in all lanes, for which
+/// one in a register takes a shuffle. The compiler would do that if it saw through this.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn in_memory(memory: &mut [f32; 16], numbers: __m512) -> &[f32; 16] {
@@ -168,23 +177,28 @@ fn in_memory(memory: &mut [f32; 16], numbers: __m512) -> &[f32; 16] {
     black_box(memory)
 }
 
-/// The scales of the 8 sub-blocks of Q4_K and Q5_K, and then their mins.
-#[target_feature(enable = "avx512bw,avx512vl")]
-#[inline]
-fn scales_and_mins_of(head: &[u8; 16]) -> __m512 {
-    let head = load(head);
-    let d_and_dmin = _mm512_castps128_ps512(_mm_cvtph_ps(head));
-    let eight_of_each = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-    let factors = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(scales_and_mins(head)));
-    _mm512_mul_ps(_mm512_permutexvar_ps(eight_of_each, d_and_dmin), factors)
+static WHOLE: [f32; 64] = multiples(1.0);
+
+/// For mins: to subtract a product, the compiler would negate what is at hand, one number from a
+/// table of positive ones, which then takes a shuffle as it does not come from memory.
+static NEGATIVE: [f32; 64] = multiples(-1.0);
+
+const fn multiples(of: f32) -> [f32; 64] {
+    let mut numbers = [0.0; 64];
+    let mut i = 0;
+    while i < 64 {
+        numbers[i] = i as f32 * of;
+        i += 1;
+    }
+    numbers
 }
 
-/// `scale·q - min` of each level `q`.
+/// The number of a scale of six bits. To look it up is to convert and repeat it for nothing, as
+/// with [`in_memory`] but without waiting for what was just written.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn table(levels: __m512, scale: f32, min: f32) -> __m512 {
-    // As one instruction, with one operand from memory, it would need the other in a register.
-    _mm512_sub_ps(_mm512_mul_ps(levels, _mm512_set1_ps(scale)), _mm512_set1_ps(min))
+fn at(table: &'static [f32; 64], six_bits: u8) -> __m512 {
+    _mm512_set1_ps(table[usize::from(six_bits & 63)])
 }
 
 /// 64 bytes in the order of [`numbers`].
@@ -195,7 +209,7 @@ fn across(bytes: &[u8; 64]) -> __m512i {
     _mm512_permutexvar_epi32(order, load_64(bytes))
 }
 
-/// 32 bytes and again the same, in the order of [`numbers`], in which they are [`halves`].
+/// 32 bytes and then again the same, in the order of [`numbers`].
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn twice(bytes: &[u8; 32]) -> __m512i {
@@ -203,22 +217,22 @@ fn twice(bytes: &[u8; 32]) -> __m512i {
     _mm512_permutexvar_epi32(order, _mm512_castsi256_si512(load_32(bytes)))
 }
 
-/// By how much to shift the first and the second 32 of 64 bytes that are in the order of
-/// [`numbers`].
+/// By how much to rotate the first and the second 32 of 64 bytes in the order of [`numbers`].
+/// Eight are rotated as one, so that bits that come from the next byte have to be masked.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn halves(first: i64, second: i64) -> __m512i {
     _mm512_set4_epi64(second, first, second, first)
 }
 
-/// The bits of `set` where the mask has ones, and those of `unset` where it has none.
+/// The bits of `ones` where the mask has ones, and those of `zeros` where it has none.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn select(mask: __m512i, set: __m512i, unset: __m512i) -> __m512i {
-    _mm512_ternarylogic_epi32::<0b1100_1010>(mask, set, unset)
+fn select(mask: __m512i, ones: __m512i, zeros: __m512i) -> __m512i {
+    _mm512_ternarylogic_epi32::<0b1100_1010>(mask, ones, zeros)
 }
 
-/// What [`numbers`] are multiples of.
+/// One over what [`numbers`] multiplies by. Scales are multiplied by it, which is exact.
 const UNIT: f32 = 1.0 / (1 << 24) as f32;
 
 /// Four lines of 64 signed bytes, times 2^24. Each 128 bits have four bytes of each line.
