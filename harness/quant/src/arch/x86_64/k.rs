@@ -1,6 +1,9 @@
-//! The scales of sub-blocks, which both instruction sets unpack in the same way.
+//! What both instruction sets do in the same way, above all to unpack the scales of sub-blocks.
 
 use core::arch::x86_64::*;
+
+/// What a scale is multiplied by, which is exact, for digits that are the highest byte of a lane.
+pub(super) const UNIT: f32 = 1.0 / (1 << 24) as f32;
 
 /// The 8 scales and the 8 mins of Q4_K and Q5_K.
 #[inline]

@@ -7,7 +7,7 @@ use core::arch::x86_64::*;
 use core::hint::black_box;
 
 use super::{half, load, load_8, load_32, put, signed};
-use crate::arch::x86_64::k::{q3_scales, scales_and_mins};
+use crate::arch::x86_64::k::{UNIT, q3_scales, scales_and_mins};
 use crate::arch::x86_64::{Line, fields};
 
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -193,10 +193,7 @@ fn across(bytes: &[u8; 32]) -> __m256i {
     _mm256_permutevar8x32_epi32(load_32(bytes), _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7))
 }
 
-/// One over what [`numbers`] multiplies by. Scales are multiplied by it, which is exact.
-const UNIT: f32 = 1.0 / (1 << 24) as f32;
-
-/// Two lines of 32 signed bytes, times 2^24. Each 128 bits have four bytes of each half line.
+/// Two lines of 32 signed bytes, over [`UNIT`]. Each 128 bits have four bytes of each half line.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn numbers(bytes: __m256i) -> [[__m256; 2]; 2] {

@@ -7,7 +7,7 @@ use core::arch::x86_64::*;
 use core::hint::black_box;
 
 use super::{count_from, half, load, load_32, load_64, look_up, put, signed, widen};
-use crate::arch::x86_64::k::{q3_scales, scales_and_mins};
+use crate::arch::x86_64::k::{UNIT, q3_scales, scales_and_mins};
 use crate::arch::x86_64::{Line, fields};
 
 #[target_feature(enable = "avx512bw,avx512vl")]
@@ -232,10 +232,7 @@ fn select(mask: __m512i, ones: __m512i, zeros: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0b1100_1010>(mask, ones, zeros)
 }
 
-/// One over what [`numbers`] multiplies by. Scales are multiplied by it, which is exact.
-const UNIT: f32 = 1.0 / (1 << 24) as f32;
-
-/// Four lines of 64 signed bytes, times 2^24. Each 128 bits have four bytes of each line.
+/// Four lines of 64 signed bytes, over [`UNIT`]. Each 128 bits have four bytes of each line.
 #[target_feature(enable = "avx512bw")]
 #[inline]
 fn numbers(bytes: __m512i) -> [__m512; 4] {
