@@ -2,6 +2,7 @@
 
 mod bits;
 mod fp4;
+mod k;
 mod legacy;
 pub(super) mod plain;
 mod ternary;
@@ -38,6 +39,12 @@ entries! {
     fp4::nvfp4: NVFP4,
     bits::q1_0: Q1_0,
     bits::q2_0: Q2_0,
+    k::q2_k: Q2_K,
+    k::q3_k: Q3_K,
+    k::q4_k: Q4_K,
+    k::q5_k: Q5_K,
+    k::q6_k: Q6_K,
+    k::q8_k: Q8_K,
 }
 
 /// 16 numbers into their place.
@@ -79,6 +86,19 @@ fn load(bytes: &[u8; 16]) -> __m128i {
 fn widen(bytes: __m128i) -> [__m256i; 2] {
     let high = _mm_unpackhi_epi64(bytes, bytes);
     [bytes, high].map(|bytes| _mm256_cvtepu8_epi32(bytes))
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn load_8(bytes: &[u8; 8]) -> __m128i {
+    _mm_cvtsi64_si128(i64::from_le_bytes(*bytes))
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn load_32(bytes: &[u8; 32]) -> __m256i {
+    // SAFETY: there are 32 bytes to read.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }
 
 /// 16 signed bytes as numbers.

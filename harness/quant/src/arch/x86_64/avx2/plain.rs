@@ -2,15 +2,8 @@
 
 use core::arch::x86_64::*;
 
-use super::{load, put, signed};
+use super::{load, load_32, put, signed};
 use crate::arch::x86_64::{Line, fields};
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn load_32(bytes: &[u8; 32]) -> __m256i {
-    // SAFETY: there are 32 bytes to read.
-    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
-}
 
 #[target_feature(enable = "avx2")]
 #[inline]

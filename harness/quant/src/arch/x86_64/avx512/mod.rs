@@ -5,6 +5,7 @@
 
 mod bits;
 mod fp4;
+mod k;
 mod legacy;
 mod plain;
 mod ternary;
@@ -41,6 +42,12 @@ entries! {
     fp4::nvfp4: NVFP4,
     bits::q1_0: Q1_0,
     bits::q2_0: Q2_0,
+    k::q2_k: Q2_K,
+    k::q3_k: Q3_K,
+    k::q4_k: Q4_K,
+    k::q5_k: Q5_K,
+    k::q6_k: Q6_K,
+    k::q8_k: Q8_K,
 }
 
 /// 16 numbers into their place.
@@ -62,6 +69,20 @@ fn put<L: Line>(line: &mut L, numbers: __m512) {
 fn load(bytes: &[u8; 16]) -> __m128i {
     // SAFETY: there are 16 bytes to read.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn load_32(bytes: &[u8; 32]) -> __m256i {
+    // SAFETY: there are 32 bytes to read.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn load_64(bytes: &[u8; 64]) -> __m512i {
+    // SAFETY: there are 64 bytes to read.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
 /// 16 bytes as 16 lanes.

@@ -2,23 +2,9 @@
 
 use core::arch::x86_64::*;
 
-use super::{load, put, signed};
+use super::{load, load_32, load_64, put, signed};
 use crate::arch::x86_64::avx2::plain::half_of_e4m3;
 use crate::arch::x86_64::{Line, fields};
-
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn load_32(bytes: &[u8; 32]) -> __m256i {
-    // SAFETY: there are 32 bytes to read.
-    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
-}
-
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn load_64(bytes: &[u8; 64]) -> __m512i {
-    // SAFETY: there are 64 bytes to read.
-    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
-}
 
 #[target_feature(enable = "avx512f")]
 #[inline]
