@@ -177,12 +177,7 @@ impl Kernel {
     /// # Errors
     ///
     /// Those of [`dequantize`](fn@crate::dequantize); `out` is not touched then.
-    pub fn dequantize(
-        &self,
-        bytes: &[u8],
-        order: ByteOrder,
-        out: &mut [f32],
-    ) -> Result<(), Error> {
+    pub fn dequantize(&self, bytes: &[u8], order: ByteOrder, out: &mut [f32]) -> Result<(), Error> {
         let streamed = size_of_val(out) >= STREAM_FROM;
         self.write(bytes, order, out, streamed)
     }

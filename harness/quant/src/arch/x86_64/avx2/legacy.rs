@@ -26,12 +26,8 @@ pub(super) fn q4_1<L: Line>(block: &[u8; 20], out: &mut [L; 2]) {
 fn five_bits(qh: [u8; 4], qs: &[u8; 16]) -> [__m128i; 2] {
     let fifth = _mm256_set1_epi32(i32::from_le_bytes(qh));
     // Each byte next to the bit that is its own.
-    let bytes = _mm256_set_epi64x(
-        0x0303_0303_0303_0303,
-        0x0202_0202_0202_0202,
-        0x0101_0101_0101_0101,
-        0,
-    );
+    let bytes =
+        _mm256_set_epi64x(0x0303_0303_0303_0303, 0x0202_0202_0202_0202, 0x0101_0101_0101_0101, 0);
     let bits = _mm256_set1_epi64x(i64::from_le_bytes([1, 2, 4, 8, 16, 32, 64, 128]));
     let fifth = _mm256_and_si256(_mm256_shuffle_epi8(fifth, bytes), bits);
     let fifth = _mm256_and_si256(_mm256_cmpeq_epi8(fifth, bits), _mm256_set1_epi8(16));

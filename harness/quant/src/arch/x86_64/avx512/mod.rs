@@ -3,6 +3,10 @@
 //! Most kernels look numbers up: the products of the levels of a sub-block and its scale are 16 at
 //! most, so they are computed once, into one register, and each element is a permutation of it.
 
+mod iq1;
+mod iq2;
+mod iq3;
+mod iq4;
 mod legacy;
 
 use core::arch::x86_64::*;
@@ -22,6 +26,15 @@ entries! {
     legacy::q5_1: Q5_1,
     legacy::q8_0: Q8_0,
     legacy::q8_1: Q8_1,
+    iq1::iq1_s: IQ1_S,
+    iq1::iq1_m: IQ1_M,
+    iq2::iq2_xxs: IQ2_XXS,
+    iq2::iq2_xs: IQ2_XS,
+    iq2::iq2_s: IQ2_S,
+    iq3::iq3_xxs: IQ3_XXS,
+    iq3::iq3_s: IQ3_S,
+    iq4::iq4_nl: IQ4_NL,
+    iq4::iq4_xs: IQ4_XS,
 }
 
 /// 16 numbers into their place.
@@ -43,6 +56,13 @@ fn put<L: Line>(line: &mut L, numbers: __m512) {
 fn load(bytes: &[u8; 16]) -> __m128i {
     // SAFETY: there are 16 bytes to read.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn numbers(numbers: &[f32; 16]) -> __m512 {
+    // SAFETY: there are 16 numbers to read.
+    unsafe { _mm512_loadu_ps(numbers.as_ptr()) }
 }
 
 /// 16 bytes as 16 lanes.
@@ -81,4 +101,12 @@ fn count_from(first: f32) -> __m512 {
 #[inline]
 fn look_up(table: __m512, indices: __m512i) -> __m512 {
     _mm512_permutexvar_ps(indices, table)
+}
+
+/// The products of 16 signed bytes and a factor, negated where a bit of `signs` is set.
+#[target_feature(enable = "avx512f,avx512dq")]
+#[inline]
+fn signed_products(entries: __m128i, factor: __m512, signs: u16) -> __m512 {
+    let products = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(entries)), factor);
+    _mm512_mask_xor_ps(products, signs, products, _mm512_set1_ps(-0.0))
 }
