@@ -1,5 +1,5 @@
-//! What the kernels of the grid types have in common: the grids, an entry a word, the factors of the
-//! scales, and the signs that are packed into seven bits.
+//! What the kernels of the IQ types look up, whatever their instruction set: the grids, an entry a
+//! word, and the factors that belong to scales.
 
 use core::arch::x86_64::*;
 
@@ -56,78 +56,6 @@ const fn odd<const LEN: usize>(first: f32) -> [f32; LEN] {
     multiples
 }
 
-#[target_feature(enable = "avx2")]
-#[inline]
-fn load(bytes: &[u8; 32]) -> __m256i {
-    // SAFETY: there are 32 bytes to read.
-    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
-}
-
-/// The signs of 32 elements each, from words with four times seven bits of them.
-#[target_feature(enable = "avx2")]
-#[inline]
-pub(super) fn signs_in_words(words: &[u8; 32]) -> [u32; 8] {
-    signs_of_words(load(words))
-}
-
-/// [`signs_in_words`] of every other word.
-#[target_feature(enable = "avx2")]
-#[inline]
-pub(super) fn signs_in_odd_words(words: &[u8; 64]) -> [u32; 8] {
-    let [low, high] = halves(words).map(|words| _mm256_castsi256_ps(load(words)));
-    let odd = _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(low, high));
-    signs_of_words(in_order(odd))
-}
-
-/// The signs of 8 elements each, from the seven high bits of 16.
-#[target_feature(enable = "avx2")]
-#[inline]
-pub(super) fn signs_in_high_bits(words: &[u8; 64]) -> [u32; 8] {
-    let [low, high] = halves(words).map(|words| _mm256_srli_epi16::<9>(load(words)));
-    complete(in_order(_mm256_packus_epi16(low, high)))
-}
-
-fn halves(bytes: &[u8; 64]) -> [&[u8; 32]; 2] {
-    let (halves, _) = bytes.as_chunks();
-    [&halves[0], &halves[1]]
-}
-
-/// Undoes that two vectors were joined in each half of them.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn in_order(joined: __m256i) -> __m256i {
-    _mm256_permute4x64_epi64::<0b11_01_10_00>(joined)
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn signs_of_words(words: __m256i) -> [u32; 8] {
-    let byte = |words, mask| _mm256_and_si256(words, _mm256_set1_epi32(mask));
-    let first = byte(words, 0x7F);
-    let second = byte(_mm256_slli_epi32::<1>(words), 0x7F00);
-    let third = byte(_mm256_slli_epi32::<2>(words), 0x7F_0000);
-    let fourth = byte(_mm256_slli_epi32::<3>(words), 0x7F00_0000);
-    complete(_mm256_or_si256(_mm256_or_si256(first, second), _mm256_or_si256(third, fourth)))
-}
-
-/// Adds the eighth bit to bytes of seven: it makes the number of set bits even.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn complete(sevens: __m256i) -> [u32; 8] {
-    // The bit that makes the number even, by four of the bits.
-    let eighth = _mm256_broadcastsi128_si256(_mm_setr_epi8(
-        0, -128, -128, 0, -128, 0, 0, -128, -128, 0, 0, -128, 0, -128, -128, 0,
-    ));
-    let high = _mm256_and_si256(_mm256_srli_epi16::<4>(sevens), _mm256_set1_epi8(0xF));
-    let of_low = _mm256_shuffle_epi8(eighth, sevens);
-    let of_high = _mm256_shuffle_epi8(eighth, high);
-    let signs = _mm256_xor_si256(sevens, _mm256_xor_si256(of_low, of_high));
-    let mut words = [0; 8];
-    // SAFETY: there is room for 32 bytes.
-    unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), signs) };
-    words
-}
-
 /// The levels of IQ4 as bytes.
 pub(super) static IQ4: [u8; 16] = {
     let mut bytes = [0; 16];
@@ -139,11 +67,20 @@ pub(super) static IQ4: [u8; 16] = {
     bytes
 };
 
-/// The scales of IQ4_XS in eight signed bytes.
-#[target_feature(enable = "avx2,bmi2")]
+/// The scales of IQ4_XS.
+#[target_feature(enable = "avx2")]
 #[inline]
-pub(super) fn iq4_xs_scales(low: [u8; 4], high: [u8; 2]) -> __m128i {
-    let low = _pdep_u64(u32::from_le_bytes(low).into(), 0x0F0F_0F0F_0F0F_0F0F);
-    let high = _pdep_u64(u16::from_le_bytes(high).into(), 0x3030_3030_3030_3030);
-    _mm_sub_epi8(_mm_cvtsi64_si128((low | high) as i64), _mm_set1_epi8(32))
+pub(super) fn iq4_xs_scales(low: [u8; 4], high: [u8; 2]) -> __m256 {
+    let low = _mm256_set1_epi32(i32::from_le_bytes(low));
+    let low = _mm256_srlv_epi32(low, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
+    let high = _mm256_set1_epi32(u16::from_le_bytes(high).into());
+    // With four zeros below.
+    let high = _mm256_srlv_epi32(
+        _mm256_slli_epi32::<4>(high),
+        _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14),
+    );
+    let low = _mm256_and_si256(low, _mm256_set1_epi32(0x0F));
+    let high = _mm256_and_si256(high, _mm256_set1_epi32(0x30));
+    let scales = _mm256_or_si256(low, high);
+    _mm256_cvtepi32_ps(_mm256_sub_epi32(scales, _mm256_set1_epi32(32)))
 }

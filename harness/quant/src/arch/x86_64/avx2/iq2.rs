@@ -2,8 +2,9 @@
 
 use core::arch::x86_64::*;
 
-use super::{half, put, signed_products, spread};
-use crate::arch::x86_64::grid::{self, IQ2_FACTORS, IQ2S, IQ2XS, IQ2XXS};
+use super::sign::{self, signed_products, spread};
+use super::{half, put};
+use crate::arch::x86_64::grid::{IQ2_FACTORS, IQ2S, IQ2XS, IQ2XXS};
 use crate::arch::x86_64::{Line, fields};
 
 #[target_feature(enable = "avx2")]
@@ -33,12 +34,13 @@ fn put_products<L: Line>(entries: [u64; 4], factors: [__m256; 2], signs: u32, ou
 pub(super) fn iq2_xxs<L: Line>(block: &[u8; 66], out: &mut [L; 16]) {
     fields!(block => d: 2, qs: 64);
     let d = half(*d);
-    let signs = grid::signs_in_odd_words(qs);
+    let signs = sign::signs_in_odd_words(qs);
     let (out, _) = out.as_chunks_mut();
-    for ((qs, signs), out) in qs.as_chunks::<8>().0.iter().zip(signs).zip(out) {
+    let (qs, _) = qs.as_chunks::<8>();
+    for ((qs, signs), out) in qs.iter().zip(&signs).zip(out) {
         let [a, b, c, e, .., scale] = *qs;
         let entries = [a, b, c, e].map(|index| IQ2XXS[usize::from(index)]);
-        put_products(entries, [factor(d, scale >> 4); 2], signs, out);
+        put_products(entries, [factor(d, scale >> 4); 2], *signs, out);
     }
 }
 
@@ -47,14 +49,13 @@ pub(super) fn iq2_xxs<L: Line>(block: &[u8; 66], out: &mut [L; 16]) {
 pub(super) fn iq2_xs<L: Line>(block: &[u8; 74], out: &mut [L; 16]) {
     fields!(block => d: 2, qs: 64, scales: 8);
     let d = half(*d);
-    let signs = grid::signs_in_high_bits(qs);
-    let (out, _) = out.as_chunks_mut();
-    let parts = qs.as_chunks::<8>().0.iter().zip(scales).zip(signs);
-    for (((qs, scales), signs), out) in parts.zip(out) {
-        let (qs, _) = qs.as_chunks();
-        let entries = [0, 1, 2, 3].map(|i| IQ2XS[usize::from(u16::from_le_bytes(qs[i]) & 511)]);
-        let factors = [*scales, scales >> 4].map(|sc| factor(d, sc));
-        put_products(entries, factors, signs, out);
+    let signs = sign::signs_in_high_bits(qs);
+    let (qs, _) = qs.as_chunks();
+    for (i, out) in out.as_chunks_mut().0.iter_mut().enumerate() {
+        let qs = u64::from_le_bytes(qs[i]);
+        let entries = [0, 16, 32, 48].map(|shift| IQ2XS[(qs >> shift & 511) as usize]);
+        let factors = [scales[i], scales[i] >> 4].map(|sc| factor(d, sc));
+        put_products(entries, factors, signs[i], out);
     }
 }
 
@@ -63,13 +64,12 @@ pub(super) fn iq2_xs<L: Line>(block: &[u8; 74], out: &mut [L; 16]) {
 pub(super) fn iq2_s<L: Line>(block: &[u8; 82], out: &mut [L; 16]) {
     fields!(block => d: 2, qs: 32, signs: 32, qh: 8, scales: 8);
     let d = half(*d);
-    let (out, _) = out.as_chunks_mut();
     let (qs, _) = qs.as_chunks::<4>();
     let (signs, _) = signs.as_chunks();
-    for ((((qs, signs), qh), scales), out) in qs.iter().zip(signs).zip(qh).zip(scales).zip(out) {
-        let qh = usize::from(*qh) << 8;
-        let entries = [0, 1, 2, 3].map(|i| IQ2S[usize::from(qs[i]) | qh >> (2 * i) & 0x300]);
-        let factors = [*scales, scales >> 4].map(|sc| factor(d, sc));
-        put_products(entries, factors, u32::from_le_bytes(*signs), out);
+    for (i, out) in out.as_chunks_mut().0.iter_mut().enumerate() {
+        let qh = usize::from(qh[i]) << 8;
+        let entries = [0, 1, 2, 3].map(|j| IQ2S[usize::from(qs[i][j]) | qh >> (2 * j) & 0x300]);
+        let factors = [scales[i], scales[i] >> 4].map(|sc| factor(d, sc));
+        put_products(entries, factors, u32::from_le_bytes(signs[i]), out);
     }
 }

@@ -2,8 +2,9 @@
 
 use core::arch::x86_64::*;
 
-use super::{half, put, signed_products, spread};
-use crate::arch::x86_64::grid::{self, IQ3_S_FACTORS, IQ3_XXS_FACTORS, IQ3S, IQ3XXS};
+use super::sign::{self, signed_products, spread};
+use super::{half, put};
+use crate::arch::x86_64::grid::{IQ3_S_FACTORS, IQ3_XXS_FACTORS, IQ3S, IQ3XXS};
 use crate::arch::x86_64::{Line, fields};
 
 /// Writes the products of eight entries and a factor, with signs.
@@ -24,14 +25,14 @@ fn put_products<L: Line>(entries: [u32; 8], factor: __m256, signs: u32, out: &mu
 pub(super) fn iq3_xxs<L: Line>(block: &[u8; 98], out: &mut [L; 16]) {
     fields!(block => d: 2, qs: 64, scales_and_signs: 32);
     let d = half(*d);
-    let signs = grid::signs_in_words(scales_and_signs);
+    let signs = sign::signs_in_words(scales_and_signs);
     let (scales, _) = scales_and_signs.as_chunks::<4>();
     let (qs, _) = qs.as_chunks::<8>();
     let (out, _) = out.as_chunks_mut();
-    for (((qs, scale), signs), out) in qs.iter().zip(scales).zip(signs).zip(out) {
+    for (((qs, scale), signs), out) in qs.iter().zip(scales).zip(&signs).zip(out) {
         let sc = usize::from(scale[3] >> 4);
         let factor = _mm256_mul_ps(d, _mm256_set1_ps(IQ3_XXS_FACTORS[sc]));
-        put_products(qs.map(|index| IQ3XXS[usize::from(index)]), factor, signs, out);
+        put_products(qs.map(|index| IQ3XXS[usize::from(index)]), factor, *signs, out);
     }
 }
 

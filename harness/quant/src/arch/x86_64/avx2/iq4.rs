@@ -24,12 +24,11 @@ pub(super) fn iq4_nl<L: Line>(block: &[u8; 18], out: &mut [L; 2]) {
     put_products(half(*d), qs, out);
 }
 
-#[target_feature(enable = "avx2,f16c,bmi2")]
+#[target_feature(enable = "avx2,f16c")]
 #[inline]
 pub(super) fn iq4_xs<L: Line>(block: &[u8; 136], out: &mut [L; 16]) {
     fields!(block => d: 2, scales_h: 2, scales_l: 4, qs: 128);
-    let scales = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(iq4_xs_scales(*scales_l, *scales_h)));
-    let factors = _mm256_mul_ps(half(*d), scales);
+    let factors = _mm256_mul_ps(half(*d), iq4_xs_scales(*scales_l, *scales_h));
     let (out, _) = out.as_chunks_mut();
     for (i, (qs, out)) in qs.as_chunks().0.iter().zip(out).enumerate() {
         let factor = _mm256_permutevar8x32_ps(factors, _mm256_set1_epi32(i as i32));

@@ -5,6 +5,7 @@ mod iq2;
 mod iq3;
 mod iq4;
 mod legacy;
+mod sign;
 
 use core::arch::x86_64::*;
 
@@ -95,24 +96,4 @@ fn nibbles(bytes: &[u8; 16]) -> [__m128i; 2] {
 #[inline]
 fn half(bytes: [u8; 2]) -> __m256 {
     _mm256_cvtph_ps(_mm_set1_epi16(i16::from_le_bytes(bytes)))
-}
-
-/// The products of 8 signed bytes and a factor, negated where `signs` are negative.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn signed_products(entry: u64, factor: __m256, signs: __m256i) -> __m256 {
-    let entry = _mm256_cvtepi8_epi32(_mm_cvtsi64_si128(entry as i64));
-    let signs = _mm256_and_si256(signs, _mm256_set1_epi32(i32::MIN));
-    let products = _mm256_mul_ps(_mm256_cvtepi32_ps(entry), factor);
-    _mm256_xor_ps(products, _mm256_castsi256_ps(signs))
-}
-
-/// Of 32 signs those of each 8 elements, at the top of the lanes.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn spread(signs: u32) -> [__m256i; 4] {
-    let signs = _mm256_set1_epi32(signs as i32);
-    let counts = _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24);
-    [0, 8, 16, 24]
-        .map(|first| _mm256_sllv_epi32(signs, _mm256_sub_epi32(counts, _mm256_set1_epi32(first))))
 }

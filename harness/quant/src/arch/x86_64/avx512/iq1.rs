@@ -39,8 +39,8 @@ fn levels(delta: f32) -> __m512 {
     _mm512_add_ps(levels, _mm512_set1_ps(delta))
 }
 
-/// By the signs of two shifts, those of 16 elements.
-static SHIFTS: [[f32; 16]; 4] = {
+/// By the signs of the deltas of two entries, those of their 16 elements.
+static DELTAS: [[f32; 16]; 4] = {
     const P: f32 = 0.125;
     const N: f32 = -P;
     [
@@ -55,17 +55,33 @@ static SHIFTS: [[f32; 16]; 4] = {
 #[inline]
 pub(super) fn iq1_m<L: Line>(block: &[u8; 56], out: &mut [L; 16]) {
     fields!(block => qs: 32, qh: 16, scales: 8);
-    let scales = u64::from_le_bytes(*scales);
-    let d = half((_pext_u64(scales, 0xF000_F000_F000_F000) as u16).to_le_bytes());
+    let d =
+        half((_pext_u64(u64::from_le_bytes(*scales), 0xF000_F000_F000_F000) as u16).to_le_bytes());
+    let (scales, _) = scales.as_chunks();
+    let (qs, _) = qs.as_chunks::<4>();
     let (qs, _) = qs.as_chunks::<2>();
-    for (i, ((qs, qh), line)) in qs.iter().zip(qh).zip(out).enumerate() {
-        let sc = (scales >> (16 * (i / 4) + 3 * (i % 4)) & 7) as usize;
-        let factor = _mm512_mul_ps(d, _mm512_set1_ps(IQ1_FACTORS[sc]));
-        let qh = usize::from(*qh);
-        let entries =
-            join(usize::from(qs[0]) | (qh & 7) << 8, usize::from(qs[1]) | (qh << 4 & 0x700));
-        let levels = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(entries));
-        let shifts = numbers(&SHIFTS[qh >> 3 & 1 | qh >> 6 & 2]);
-        put(line, _mm512_mul_ps(factor, _mm512_add_ps(levels, shifts)));
+    let (qh, _) = qh.as_chunks::<2>();
+    let (qh, _) = qh.as_chunks::<2>();
+    for (i, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+        let scales = u16::from_le_bytes(scales[i]);
+        for (j, out) in out.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+            let qh = u16::from_le_bytes(qh[i][j]).into();
+            // Four of 16 bits, with the sign of the delta above each.
+            let indices = _pdep_u64(u32::from_le_bytes(qs[i][j]).into(), 0x00FF_00FF_00FF_00FF)
+                | _pdep_u64(qh, 0x0F00_0F00_0F00_0F00);
+            let signs = _pext_u64(qh, 0x8888) as usize;
+            let scales = scales >> (6 * j);
+            put(&mut out[0], with_deltas(d, scales, &DELTAS[signs & 3], indices));
+            put(&mut out[1], with_deltas(d, scales >> 3, &DELTAS[signs >> 2 & 3], indices >> 32));
+        }
     }
+}
+
+#[target_feature(enable = "avx512bw,avx512vl")]
+#[inline]
+fn with_deltas(d: __m512, sc: u16, deltas: &[f32; 16], indices: u64) -> __m512 {
+    let factor = _mm512_mul_ps(d, _mm512_set1_ps(IQ1_FACTORS[usize::from(sc & 7)]));
+    let entries = join((indices & 2047) as usize, (indices >> 16 & 2047) as usize);
+    let levels = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(entries));
+    _mm512_mul_ps(factor, _mm512_add_ps(levels, numbers(deltas)))
 }

@@ -23,12 +23,13 @@ pub(super) fn iq4_nl<L: Line>(block: &[u8; 18], out: &mut [L; 2]) {
     put_products(half(*d), qs, out);
 }
 
-#[target_feature(enable = "avx512bw,avx512vl,bmi2")]
+#[target_feature(enable = "avx512bw,avx512vl")]
 #[inline]
 pub(super) fn iq4_xs<L: Line>(block: &[u8; 136], out: &mut [L; 16]) {
     fields!(block => d: 2, scales_h: 2, scales_l: 4, qs: 128);
-    let scales = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(iq4_xs_scales(*scales_l, *scales_h)));
-    let factors = _mm512_mul_ps(half(*d), scales);
+    let factors =
+        _mm256_mul_ps(_mm512_castps512_ps256(half(*d)), iq4_xs_scales(*scales_l, *scales_h));
+    let factors = _mm512_castps256_ps512(factors);
     let (out, _) = out.as_chunks_mut();
     for (i, (qs, out)) in qs.as_chunks().0.iter().zip(out).enumerate() {
         put_products(look_up(factors, _mm512_set1_epi32(i as i32)), qs, out);

@@ -8,6 +8,7 @@ mod iq2;
 mod iq3;
 mod iq4;
 mod legacy;
+mod sign;
 
 use core::arch::x86_64::*;
 
@@ -101,12 +102,4 @@ fn count_from(first: f32) -> __m512 {
 #[inline]
 fn look_up(table: __m512, indices: __m512i) -> __m512 {
     _mm512_permutexvar_ps(indices, table)
-}
-
-/// The products of 16 signed bytes and a factor, negated where a bit of `signs` is set.
-#[target_feature(enable = "avx512f,avx512dq")]
-#[inline]
-fn signed_products(entries: __m128i, factor: __m512, signs: u16) -> __m512 {
-    let products = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(entries)), factor);
-    _mm512_mask_xor_ps(products, signs, products, _mm512_set1_ps(-0.0))
 }
