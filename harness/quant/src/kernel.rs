@@ -259,3 +259,21 @@ pub fn dequantize(
 ) -> Result<(), Error> {
     Engine::chosen()?.kernel(tensor_type)?.dequantize(bytes, order, out)
 }
+
+#[cfg(test)]
+mod tests {
+    use gguf_assay_format::{Status, TENSOR_TYPES};
+
+    use super::*;
+
+    /// No engine leaves a type to the portable code.
+    #[test]
+    fn engines_have_every_type() {
+        for engine in Engine::ALL.into_iter().filter(|engine| !engine.entries().is_empty()) {
+            for t in TENSOR_TYPES.iter().filter(|t| t.status != Status::Removed) {
+                let entries = engine.entries().iter().filter(|entry| entry.id == t.id);
+                assert_eq!(entries.count(), 1, "{engine}/{t}");
+            }
+        }
+    }
+}

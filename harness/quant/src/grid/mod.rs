@@ -40,12 +40,15 @@ impl<const N: usize> Grid<N> {
     /// # Panics
     ///
     /// If there is none.
-    pub fn entry(&self, index: usize) -> [i8; N] {
-        let mut code = usize::from(self.codes[index]);
-        core::array::from_fn(|_| {
-            let digit = code & ((1 << self.bits) - 1);
+    pub const fn entry(&self, index: usize) -> [i8; N] {
+        let mut code = self.codes[index];
+        let mut entry = [0; N];
+        let mut at = 0;
+        while at < N {
+            entry[at] = self.levels[(code & ((1 << self.bits) - 1)) as usize];
             code >>= self.bits;
-            self.levels[digit]
-        })
+            at += 1;
+        }
+        entry
     }
 }

@@ -9,6 +9,7 @@
 
 pub(crate) mod avx2;
 pub(crate) mod avx512;
+mod grid;
 mod k;
 
 use core::arch::x86_64::{_mm_sfence, _mm256_loadu_ps, _mm256_stream_ps};

@@ -2,9 +2,14 @@
 
 mod bits;
 mod fp4;
+mod iq1;
+mod iq2;
+mod iq3;
+mod iq4;
 mod k;
 mod legacy;
 pub(super) mod plain;
+mod sign;
 mod ternary;
 
 use core::arch::x86_64::*;
@@ -20,31 +25,40 @@ entries! {
     "avx2,fma,f16c,bmi2";
     plain::f32: F32,
     plain::f16: F16,
-    plain::i8: I8,
-    plain::i16: I16,
-    plain::i32: I32,
-    plain::i64: I64,
-    plain::f64: F64,
-    plain::bf16: BF16,
-    plain::f8_e4m3: F8_E4M3,
     legacy::q4_0: Q4_0,
     legacy::q4_1: Q4_1,
     legacy::q5_0: Q5_0,
     legacy::q5_1: Q5_1,
     legacy::q8_0: Q8_0,
     legacy::q8_1: Q8_1,
-    ternary::tq1_0: TQ1_0,
-    ternary::tq2_0: TQ2_0,
-    fp4::mxfp4: MXFP4,
-    fp4::nvfp4: NVFP4,
-    bits::q1_0: Q1_0,
-    bits::q2_0: Q2_0,
     k::q2_k: Q2_K,
     k::q3_k: Q3_K,
     k::q4_k: Q4_K,
     k::q5_k: Q5_K,
     k::q6_k: Q6_K,
     k::q8_k: Q8_K,
+    iq2::iq2_xxs: IQ2_XXS,
+    iq2::iq2_xs: IQ2_XS,
+    iq3::iq3_xxs: IQ3_XXS,
+    iq1::iq1_s: IQ1_S,
+    iq4::iq4_nl: IQ4_NL,
+    iq3::iq3_s: IQ3_S,
+    iq2::iq2_s: IQ2_S,
+    iq4::iq4_xs: IQ4_XS,
+    plain::i8: I8,
+    plain::i16: I16,
+    plain::i32: I32,
+    plain::i64: I64,
+    plain::f64: F64,
+    iq1::iq1_m: IQ1_M,
+    plain::bf16: BF16,
+    ternary::tq1_0: TQ1_0,
+    ternary::tq2_0: TQ2_0,
+    fp4::mxfp4: MXFP4,
+    fp4::nvfp4: NVFP4,
+    bits::q1_0: Q1_0,
+    bits::q2_0: Q2_0,
+    plain::f8_e4m3: F8_E4M3,
 }
 
 /// 16 numbers into their place.
@@ -99,6 +113,13 @@ fn load_8(bytes: &[u8; 8]) -> __m128i {
 fn load_32(bytes: &[u8; 32]) -> __m256i {
     // SAFETY: there are 32 bytes to read.
     unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn numbers(numbers: &[f32; 8]) -> __m256 {
+    // SAFETY: there are 8 numbers to read.
+    unsafe { _mm256_loadu_ps(numbers.as_ptr()) }
 }
 
 /// 16 signed bytes as numbers.

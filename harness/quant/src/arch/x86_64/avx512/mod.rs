@@ -5,9 +5,14 @@
 
 mod bits;
 mod fp4;
+mod iq1;
+mod iq2;
+mod iq3;
+mod iq4;
 mod k;
 mod legacy;
 mod plain;
+mod sign;
 mod ternary;
 
 use core::arch::x86_64::*;
@@ -23,31 +28,40 @@ entries! {
     "avx512bw,avx512dq,avx512vl,bmi2";
     plain::f32: F32,
     plain::f16: F16,
-    plain::i8: I8,
-    plain::i16: I16,
-    plain::i32: I32,
-    plain::i64: I64,
-    plain::f64: F64,
-    plain::bf16: BF16,
-    plain::f8_e4m3: F8_E4M3,
     legacy::q4_0: Q4_0,
     legacy::q4_1: Q4_1,
     legacy::q5_0: Q5_0,
     legacy::q5_1: Q5_1,
     legacy::q8_0: Q8_0,
     legacy::q8_1: Q8_1,
-    ternary::tq1_0: TQ1_0,
-    ternary::tq2_0: TQ2_0,
-    fp4::mxfp4: MXFP4,
-    fp4::nvfp4: NVFP4,
-    bits::q1_0: Q1_0,
-    bits::q2_0: Q2_0,
     k::q2_k: Q2_K,
     k::q3_k: Q3_K,
     k::q4_k: Q4_K,
     k::q5_k: Q5_K,
     k::q6_k: Q6_K,
     k::q8_k: Q8_K,
+    iq2::iq2_xxs: IQ2_XXS,
+    iq2::iq2_xs: IQ2_XS,
+    iq3::iq3_xxs: IQ3_XXS,
+    iq1::iq1_s: IQ1_S,
+    iq4::iq4_nl: IQ4_NL,
+    iq3::iq3_s: IQ3_S,
+    iq2::iq2_s: IQ2_S,
+    iq4::iq4_xs: IQ4_XS,
+    plain::i8: I8,
+    plain::i16: I16,
+    plain::i32: I32,
+    plain::i64: I64,
+    plain::f64: F64,
+    iq1::iq1_m: IQ1_M,
+    plain::bf16: BF16,
+    ternary::tq1_0: TQ1_0,
+    ternary::tq2_0: TQ2_0,
+    fp4::mxfp4: MXFP4,
+    fp4::nvfp4: NVFP4,
+    bits::q1_0: Q1_0,
+    bits::q2_0: Q2_0,
+    plain::f8_e4m3: F8_E4M3,
 }
 
 /// 16 numbers into their place.
@@ -83,6 +97,11 @@ fn load_32(bytes: &[u8; 32]) -> __m256i {
 fn load_64(bytes: &[u8; 64]) -> __m512i {
     // SAFETY: there are 64 bytes to read.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+fn numbers(numbers: &[f32; 16]) -> __m512 {
+    // SAFETY: there are 16 numbers to read.
+    unsafe { _mm512_loadu_ps(numbers.as_ptr()) }
 }
 
 /// 16 bytes as 16 lanes.
