@@ -240,6 +240,7 @@ impl Planter<'_, '_> {
                 Fault::Type { tensor, to }
             }
             "DATA-001" => {
+                self.be_aligned();
                 let tensor = self.tensor("I8", &[5]);
                 let offset = self.offset_of(tensor) + self.choices.between(1, 7);
                 Fault::Offset { tensor, to: offset }
@@ -277,15 +278,11 @@ impl Planter<'_, '_> {
                 Fault::Replace { at, bytes }
             }
             "DATA-008" => {
+                self.be_aligned();
                 let tensor = self.tensor("I8", &[5]);
-                let width =
-                    self.layout().field(&format!("tensors[{tensor}].padding"))?.range.clone();
-                let width = width.end - width.start;
-                if width == 0 {
-                    return None;
-                }
-                let plus = self.choices.below(width) as i64;
-                Fault::Cut { at: format!("tensors[{tensor}].padding"), plus }
+                let at = format!("tensors[{tensor}].padding");
+                let range = self.layout().field(&at)?.range.clone();
+                Fault::Cut { at, plus: self.choices.below(range.end - range.start) as i64 }
             }
             "SPLIT-001" => {
                 let wrong = [("split.no", 0.into()), ("split.count", OwnedValue::I16(2))];
@@ -436,6 +433,13 @@ impl Planter<'_, '_> {
         Fault::Value { entry: self.entry_of("general.alignment", 32.into()), to }
     }
 
+    /// Makes the alignment 8 or more, so that there is padding and a wrong place for a tensor.
+    fn be_aligned(&mut self) {
+        if self.alignment() < 8 {
+            self.entry_of("general.alignment", 32.into());
+        }
+    }
+
     fn alignment(&self) -> u32 {
         let metadata = &self.description.metadata;
         let entry = metadata.iter().find(|(key, _)| key == b"general.alignment");
@@ -484,6 +488,7 @@ impl Planter<'_, '_> {
 
     /// The padding in front of the data, which is made to have bytes, and how many it has.
     fn padding(&mut self) -> (String, u64) {
+        self.be_aligned();
         self.tensor("I8", &[5]);
         let entry = self.entry("".into());
         loop {
