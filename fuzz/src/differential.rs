@@ -15,7 +15,7 @@ pub fn differential(bytes: &[u8]) {
     if is_passed_over(bytes) {
         return;
     }
-    let accepted = theirs.as_ref().is_ok_and(|file| is_within(file, bytes.len()));
+    let accepted = theirs.as_ref().is_ok_and(|file| file.has_data_within(bytes.len() as u64));
     match (&ours, &theirs) {
         (Ok(gguf), Ok(file)) if accepted => compare(gguf, file),
         (Err(_), _) if !accepted => {}
@@ -28,15 +28,7 @@ pub fn differential(bytes: &[u8]) {
 /// ggml, with the check of llama.cpp's loader that data lie within the file.
 pub(crate) fn is_accepted_by_ggml(bytes: &[u8]) -> bool {
     let file = File::from_bytes_guarded(bytes, Mode::Header);
-    file.is_ok_and(|file| file.is_ok_and(|file| is_within(&file, bytes.len())))
-}
-
-/// `llama_tensor_weight` of `llama-model-loader.h`.
-fn is_within(file: &File, len: usize) -> bool {
-    file.tensors().all(|tensor| {
-        let start = file.data_offset().checked_add(tensor.offset);
-        start.and_then(|start| start.checked_add(tensor.size)).is_some_and(|end| end <= len as u64)
-    })
+    file.is_ok_and(|file| file.is_ok_and(|file| file.has_data_within(bytes.len() as u64)))
 }
 
 fn is_passed_over(bytes: &[u8]) -> bool {

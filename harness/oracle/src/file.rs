@@ -235,6 +235,15 @@ impl File {
         (0..self.tensor_count()).map(|i| self.tensor(i as i64))
     }
 
+    /// Whether every tensor's data are within a file of this length: the check of llama.cpp's model
+    /// loader (`llama-model-loader.h`, `llama_tensor_weight`), which `gguf.cpp` leaves to its caller.
+    pub fn has_data_within(&self, len: u64) -> bool {
+        self.tensors().all(|tensor| {
+            let start = self.data_offset().checked_add(tensor.offset);
+            start.and_then(|start| start.checked_add(tensor.size)).is_some_and(|end| end <= len)
+        })
+    }
+
     /// The data of tensor `i`. `None` unless the file was read with [`Mode::Data`] and has that
     /// many tensors.
     pub fn tensor_data(&self, i: usize) -> Option<&[u8]> {

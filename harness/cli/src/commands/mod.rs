@@ -5,6 +5,8 @@ pub(crate) mod build_corpus;
 pub(crate) mod check;
 pub(crate) mod dequantize;
 pub(crate) mod explain;
+pub(crate) mod fuzz;
+pub(crate) mod generate;
 pub(crate) mod list;
 pub(crate) mod real;
 pub(crate) mod run;

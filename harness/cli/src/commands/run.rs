@@ -89,12 +89,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     if cases.is_empty() {
         bail!("no case matches {}", args.filter.join(", "));
     }
-    if let Some(seconds) = args.timeout
-        && !(seconds.is_finite() && seconds > 0.0)
-    {
-        bail!("a time limit is a positive number of seconds");
-    }
-    let jobs = jobs(args)?;
+    let timeout = args.timeout.map(seconds_of).transpose()?;
+    let jobs = jobs(args, timeout)?;
     let files = CaseFiles::new().context("cannot make a folder for the cases' files")?;
     let whole = args.filter.is_empty();
     let reports = run_all(&jobs, &cases, &files, whole);
@@ -121,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     Ok(if report.is_as_expected() { crate::SUCCESS } else { crate::FINDINGS })
 }
 
-fn jobs(args: &Args) -> Result<Vec<Job>> {
+fn jobs(args: &Args, timeout: Option<Duration>) -> Result<Vec<Job>> {
     let options = |expectations, unclear| Options {
         large: args.large,
         expectations,
@@ -129,9 +125,7 @@ fn jobs(args: &Args) -> Result<Vec<Job>> {
         ..Options::new(args.profile)
     };
     let bounds = |mut bounds: Bounds| {
-        if let Some(seconds) = args.timeout {
-            bounds.time = Duration::from_secs_f32(seconds);
-        }
+        bounds.time = timeout.unwrap_or(bounds.time);
         bounds
     };
     if let Some(command) = &args.adapter {
@@ -155,15 +149,7 @@ fn jobs(args: &Args) -> Result<Vec<Job>> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
     let job = |subject: SubjectFolder| {
         let expectations = subject.expectations().map_err(anyhow::Error::msg)?;
-        let program = match subject.status(&cache) {
-            Status::Builtin | Status::Installed => Ok(subject.program(&cache, &own)),
-            Status::NotInstalled => {
-                Err(format!("not installed: gguf-assay subjects install {}", subject.name))
-            }
-            Status::OutOfDate => {
-                Err(format!("out of date: gguf-assay subjects install {}", subject.name))
-            }
-        };
+        let program = program(&subject, &cache, &own);
         Ok(Job {
             name: subject.name.to_string(),
             program,
@@ -172,6 +158,62 @@ fn jobs(args: &Args) -> Result<Vec<Job>> {
         })
     };
     subjects::chosen(&args.subjects)?.into_iter().map(job).collect()
+}
+
+/// The program of a subject, or why there is none to run.
+fn program(
+    subject: &SubjectFolder,
+    cache: &Path,
+    own: &Path,
+) -> std::result::Result<Program, String> {
+    match subject.status(cache) {
+        Status::Builtin | Status::Installed => Ok(subject.program(cache, own)),
+        Status::NotInstalled => {
+            Err(format!("not installed: gguf-assay subjects install {}", subject.name))
+        }
+        Status::OutOfDate => {
+            Err(format!("out of date: gguf-assay subjects install {}", subject.name))
+        }
+    }
+}
+
+/// One reader to run.
+pub(super) struct Reader {
+    pub(super) name: String,
+    pub(super) program: Program,
+    pub(super) bounds: Bounds,
+    pub(super) unclear: Unclear,
+}
+
+/// The subject of this name, or the program of an adapter's command line.
+pub(super) fn reader(subject: Option<&str>, command: Option<&str>) -> Result<Reader> {
+    if let Some(command) = command {
+        return Ok(Reader {
+            name: "adapter".into(),
+            program: adapter(command)?,
+            bounds: Bounds::default(),
+            unclear: Unclear::default(),
+        });
+    }
+    let names = [subject.unwrap_or_default().to_owned()];
+    let [subject] = subjects::chosen(&names)?.try_into().map_err(|subjects: Vec<_>| {
+        anyhow::anyhow!("{} subjects match {}; one is asked for", subjects.len(), names[0])
+    })?;
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
+    Ok(Reader {
+        program: program(&subject, &cache_dir()?, &own).map_err(anyhow::Error::msg)?,
+        bounds: subject.bounds(),
+        unclear: subject.manifest.unclear.clone(),
+        name: subject.name.to_string(),
+    })
+}
+
+/// A time limit.
+pub(super) fn seconds_of(seconds: f32) -> Result<Duration> {
+    if !(seconds.is_finite() && seconds > 0.0) {
+        bail!("a time limit is a positive number of seconds");
+    }
+    Ok(Duration::from_secs_f32(seconds))
 }
 
 fn parse_expectations(text: &str, path: &Path) -> Result<Expectations> {
