@@ -1,0 +1,3 @@
+//! CUDA.
+
+pub mod source;
