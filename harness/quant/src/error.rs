@@ -4,6 +4,8 @@ use core::fmt;
 
 use gguf_assay_format::{Rule, TENSOR_TYPES, TensorType, rule};
 
+#[cfg(feature = "cuda")]
+use crate::cuda::source::Output;
 use crate::kernel::Engine;
 
 /// Why blocks were not dequantized: names the type, the numbers and, where the format has one, the
@@ -26,6 +28,10 @@ pub(crate) enum Fault {
     Block { tensor_type: TensorType, index: usize, blocks: usize },
     Engine { name: String },
     Missing { engine: Engine },
+    #[cfg(feature = "cuda")]
+    Output { tensor_type: TensorType, output: Output, found: u64 },
+    #[cfg(feature = "cuda")]
+    Cuda { subject: String, reason: String },
 }
 
 impl From<Fault> for Error {
@@ -51,6 +57,8 @@ impl Error {
             | Fault::Block { .. }
             | Fault::Engine { .. }
             | Fault::Missing { .. } => None,
+            #[cfg(feature = "cuda")]
+            Fault::Output { .. } | Fault::Cuda { .. } => None,
         }
     }
 }
@@ -100,6 +108,12 @@ impl fmt::Display for Error {
             Fault::Missing { engine } => {
                 write!(f, "{engine}: this machine lacks {}", engine.missing().join(", "))
             }
+            #[cfg(feature = "cuda")]
+            Fault::Output { tensor_type: t, output, found } => {
+                write!(f, "{t}: {found} bytes are no whole number of {output} numbers")
+            }
+            #[cfg(feature = "cuda")]
+            Fault::Cuda { ref subject, ref reason } => write!(f, "{subject}: {reason}"),
         }?;
         match self.rule() {
             Some(rule) => write!(f, " ({rule}: {})", rule.title),
