@@ -1,4 +1,5 @@
-//! The kernels, by instruction set; [`kernel`](crate::kernel) is the way to them.
+//! The kernels, by instruction set; [`kernel`](crate::kernel) is the way to those of this machine's
+//! processor.
 
 #[cfg(feature = "cuda-source")]
 pub mod cuda;

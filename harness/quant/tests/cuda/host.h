@@ -19,7 +19,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
-#define __launch_bounds__(threads)
+#define __launch_bounds__(threads, blocks)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __shared__ static thread_local
 
@@ -66,14 +66,19 @@ static thread_local dim3 threadIdx, blockIdx, gridDim;
 [[maybe_unused]] static float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 [[maybe_unused]] static int __popc(unsigned bits) { return __builtin_popcount(bits); }
 
-// The functions of `device.cuh`. An address that a GPU would refuse ends the process.
+// The functions of `device.cuh`. An address that a GPU would refuse ends the process, and so does a
+// load across the end of the blocks, which no page shows if it ends at the next multiple of 16.
+
+static thread_local const unsigned char *blocks_start, *blocks_end;
 
 template <unsigned len>
 static void check_address(const unsigned char *at)
 {
-    if (reinterpret_cast<unsigned long long>(at) % len != 0) {
-        fprintf(stderr, "%u bytes at %p, which is no multiple of that\n", len,
-                static_cast<const void *>(at));
+    const bool is_aligned = reinterpret_cast<unsigned long long>(at) % len == 0;
+    const bool is_across = at >= blocks_start && at < blocks_end + 16 && at + len > blocks_end;
+    if (!is_aligned || is_across) {
+        fprintf(stderr, "%u bytes at %p, %s\n", len, static_cast<const void *>(at),
+                is_across ? "across the end of the blocks" : "which is no multiple of that");
         abort();
     }
 }
@@ -273,10 +278,11 @@ static void __syncthreads() {}
 [[maybe_unused]] static void __syncthreads() { host::barrier(); }
 #endif
 
-// Launches a kernel. `order` has to be odd, and if it is not 1, thread blocks come backwards. 0 if
-// all went well.
-extern "C" int launch(host::Kernel kernel, const unsigned char *blocks, unsigned char *out,
-                      unsigned long long count, unsigned grid, unsigned block, unsigned order)
+// Launches a kernel on blocks of `len` bytes. `order` has to be odd, and if it is not 1, thread blocks
+// come backwards. 0 if all went well.
+extern "C" int launch(host::Kernel kernel, const unsigned char *blocks, size_t len,
+                      unsigned char *out, unsigned long long count, unsigned grid, unsigned block,
+                      unsigned order)
 {
     if (host::stacks == nullptr) {
         void *const stacks = mmap(nullptr, host::MOST_THREADS * host::STACK, PROT_READ | PROT_WRITE,
@@ -290,6 +296,8 @@ extern "C" int launch(host::Kernel kernel, const unsigned char *blocks, unsigned
         return 2;
     }
     host::launched = {kernel, blocks, out, count};
+    blocks_start = blocks;
+    blocks_end = blocks + len;
     gridDim = {grid, 1, 1};
     for (unsigned i = 0; i < grid; i++) {
         blockIdx = {order == 1 ? i : grid - 1 - i, 0, 0};

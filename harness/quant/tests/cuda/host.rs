@@ -47,6 +47,7 @@ fn kernel_of(library: &'static Library, t: &'static TensorType, output: Output) 
 type Launch = unsafe extern "C" fn(
     extern "C" fn(*const u8, *mut u8, u64),
     *const u8,
+    usize,
     *mut u8,
     u64,
     u32,
@@ -78,8 +79,9 @@ fn run(
     let (from, to) = (input.bytes().as_ptr(), out.bytes_mut().as_mut_ptr());
     assert_eq!(from.addr() % 16, shape.shift % 16);
     // SAFETY: `from` has `count` blocks, and `to` room for their numbers.
-    let status =
-        unsafe { launch(*kernel, from, to, count as u64, shape.grid, THREADS, shape.order) };
+    let status = unsafe {
+        launch(*kernel, from, blocks.len(), to, count as u64, shape.grid, THREADS, shape.order)
+    };
     if status != 0 {
         return Err(format!("{shape:?}: the model of the machine says {status}").into());
     }

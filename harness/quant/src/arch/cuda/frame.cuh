@@ -327,9 +327,10 @@ __device__ __forceinline__ void convert(const unsigned char *numbers, unsigned c
     }
 }
 
-// The three kernels of a type; FRAME is `dequantize` or `convert`.
+// The three kernels of a type; FRAME is `dequantize` or `convert`. While some thread blocks wait for
+// a tile, others have to write: 8 of them fit on a multiprocessor if a thread takes 32 registers.
 #define KERNEL(FRAME, TYPE, OUTPUT)                                                                \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS, 8)                                       \
         TYPE##_##OUTPUT(const unsigned char *blocks, unsigned char *out, unsigned long long count) \
     {                                                                                              \
         FRAME<TYPE, OUTPUT>(blocks, out, count);                                                   \
