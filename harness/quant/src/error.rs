@@ -17,21 +17,60 @@ pub struct Error(Box<Fault>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    Unknown { id: u32 },
-    Altered { tensor_type: TensorType },
-    Removed { tensor_type: TensorType },
-    Row { tensor_type: TensorType, elements: u64 },
-    Rows { tensor_type: TensorType, row_len: u64, elements: u64 },
-    Size { tensor_type: TensorType, elements: u64 },
-    Bytes { tensor_type: TensorType, elements: u64, expected: u64, found: u64 },
-    Blocks { tensor_type: TensorType, found: u64 },
-    Block { tensor_type: TensorType, index: usize, blocks: usize },
-    Engine { name: String },
-    Missing { engine: Engine },
+    Unknown {
+        id: u32,
+    },
+    Altered {
+        tensor_type: TensorType,
+    },
+    Removed {
+        tensor_type: TensorType,
+    },
+    Row {
+        tensor_type: TensorType,
+        elements: u64,
+    },
+    Rows {
+        tensor_type: TensorType,
+        row_len: u64,
+        elements: u64,
+    },
+    Size {
+        tensor_type: TensorType,
+        elements: u64,
+    },
+    Bytes {
+        tensor_type: TensorType,
+        elements: u64,
+        expected: u64,
+        found: u64,
+    },
+    Blocks {
+        tensor_type: TensorType,
+        found: u64,
+    },
+    Block {
+        tensor_type: TensorType,
+        index: usize,
+        blocks: usize,
+    },
+    Engine {
+        name: String,
+    },
+    Missing {
+        engine: Engine,
+    },
     #[cfg(feature = "cuda")]
-    Output { tensor_type: TensorType, output: Output, found: u64 },
+    Output {
+        tensor_type: TensorType,
+        output: Output,
+        found: u64,
+    },
     #[cfg(feature = "cuda")]
-    Cuda { subject: String, reason: String },
+    Cuda {
+        subject: String,
+        reason: String,
+    },
 }
 
 impl From<Fault> for Error {
