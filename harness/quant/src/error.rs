@@ -4,6 +4,8 @@ use core::fmt;
 
 use gguf_assay_format::{Rule, TENSOR_TYPES, TensorType, rule};
 
+#[cfg(feature = "cuda")]
+use crate::cuda::source::Output;
 use crate::kernel::Engine;
 
 /// Why blocks were not dequantized: names the type, the numbers and, where the format has one, the
@@ -15,17 +17,60 @@ pub struct Error(Box<Fault>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    Unknown { id: u32 },
-    Altered { tensor_type: TensorType },
-    Removed { tensor_type: TensorType },
-    Row { tensor_type: TensorType, elements: u64 },
-    Rows { tensor_type: TensorType, row_len: u64, elements: u64 },
-    Size { tensor_type: TensorType, elements: u64 },
-    Bytes { tensor_type: TensorType, elements: u64, expected: u64, found: u64 },
-    Blocks { tensor_type: TensorType, found: u64 },
-    Block { tensor_type: TensorType, index: usize, blocks: usize },
-    Engine { name: String },
-    Missing { engine: Engine },
+    Unknown {
+        id: u32,
+    },
+    Altered {
+        tensor_type: TensorType,
+    },
+    Removed {
+        tensor_type: TensorType,
+    },
+    Row {
+        tensor_type: TensorType,
+        elements: u64,
+    },
+    Rows {
+        tensor_type: TensorType,
+        row_len: u64,
+        elements: u64,
+    },
+    Size {
+        tensor_type: TensorType,
+        elements: u64,
+    },
+    Bytes {
+        tensor_type: TensorType,
+        elements: u64,
+        expected: u64,
+        found: u64,
+    },
+    Blocks {
+        tensor_type: TensorType,
+        found: u64,
+    },
+    Block {
+        tensor_type: TensorType,
+        index: usize,
+        blocks: usize,
+    },
+    Engine {
+        name: String,
+    },
+    Missing {
+        engine: Engine,
+    },
+    #[cfg(feature = "cuda")]
+    Output {
+        tensor_type: TensorType,
+        output: Output,
+        found: u64,
+    },
+    #[cfg(feature = "cuda")]
+    Cuda {
+        subject: String,
+        reason: String,
+    },
 }
 
 impl From<Fault> for Error {
@@ -51,6 +96,8 @@ impl Error {
             | Fault::Block { .. }
             | Fault::Engine { .. }
             | Fault::Missing { .. } => None,
+            #[cfg(feature = "cuda")]
+            Fault::Output { .. } | Fault::Cuda { .. } => None,
         }
     }
 }
@@ -100,6 +147,12 @@ impl fmt::Display for Error {
             Fault::Missing { engine } => {
                 write!(f, "{engine}: this machine lacks {}", engine.missing().join(", "))
             }
+            #[cfg(feature = "cuda")]
+            Fault::Output { tensor_type: t, output, found } => {
+                write!(f, "{t}: {found} bytes are no whole number of {output} numbers")
+            }
+            #[cfg(feature = "cuda")]
+            Fault::Cuda { ref subject, ref reason } => write!(f, "{subject}: {reason}"),
         }?;
         match self.rule() {
             Some(rule) => write!(f, " ({rule}: {})", rule.title),

@@ -52,6 +52,8 @@ pub mod kernel;
 pub mod number;
 pub mod rule;
 
+#[cfg(feature = "cuda-source")]
+pub use arch::cuda;
 pub use dequantize::{dequantize, dequantize_rows, find_type, row_bytes};
 pub use error::Error;
 pub use feed::{Feed, Role, feeds};

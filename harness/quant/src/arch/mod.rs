@@ -1,5 +1,8 @@
-//! The kernels, by instruction set; [`kernel`](crate::kernel) is the way to them.
+//! The kernels, by instruction set; [`kernel`](crate::kernel) is the way to those of this machine's
+//! processor.
 
+#[cfg(feature = "cuda-source")]
+pub mod cuda;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86_64;
 
