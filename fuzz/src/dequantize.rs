@@ -4,13 +4,22 @@ use gguf_assay_format::{ByteOrder, Status, TENSOR_TYPES, TensorType};
 use gguf_assay_oracle as ggml;
 use gguf_assay_quant::kernel::Engine;
 
+/// The types that files may use.
+fn types() -> impl Iterator<Item = &'static TensorType> {
+    TENSOR_TYPES.iter().filter(|t| t.status != Status::Removed)
+}
+
+/// What [`dequantize`] takes for these blocks.
+pub fn dequantize_input(tensor_type: &TensorType, blocks: &[u8]) -> Vec<u8> {
+    let first = types().position(|t| t == tensor_type).unwrap_or(0) as u8;
+    [&[first][..], blocks].concat()
+}
+
 /// Takes the first byte for a type and the rest for blocks of it: every kernel that the machine has
 /// gives the reference's numbers, and ggml does too, if it has a function for the type.
 pub fn dequantize(bytes: &[u8]) {
     let Some((&first, bytes)) = bytes.split_first() else { return };
-    let types: Vec<&TensorType> =
-        TENSOR_TYPES.iter().filter(|t| t.status != Status::Removed).collect();
-    let t = types[usize::from(first) % types.len()];
+    let t = types().nth(usize::from(first) % types().count()).expect("an index below the count");
     let blocks = bytes.len() / t.block_bytes as usize;
     let bytes = &bytes[..blocks * t.block_bytes as usize];
     let mut expected = vec![0.0; blocks * t.block_len as usize];

@@ -12,7 +12,7 @@ mod parse;
 mod roundtrip;
 mod smith;
 
-pub use dequantize::dequantize;
+pub use dequantize::{dequantize, dequantize_input};
 pub use differential::differential;
 pub use parse::parse;
 pub use roundtrip::roundtrip;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use gguf_assay_cases::Corpus;
-use gguf_assay_fuzz::TARGETS;
+use gguf_assay_fuzz::{TARGETS, dequantize_input};
 
 #[test]
 fn targets_over_the_corpus() {
@@ -34,13 +34,7 @@ fn targets_over_regressions() {
 /// The blocks of the cases, as the target takes them: a byte for the type in front.
 #[test]
 fn dequantize_over_the_block_cases() {
-    let types: Vec<_> = gguf_assay_format::TENSOR_TYPES
-        .iter()
-        .filter(|t| t.status != gguf_assay_format::Status::Removed)
-        .collect();
     for case in &Corpus::embedded().blocks {
-        let at = types.iter().position(|t| t.id == case.tensor_type.id).expect("a type in use");
-        let bytes = [&[at as u8][..], &case.bytes].concat();
-        gguf_assay_fuzz::dequantize(&bytes);
+        gguf_assay_fuzz::dequantize(&dequantize_input(case.tensor_type, &case.bytes));
     }
 }
