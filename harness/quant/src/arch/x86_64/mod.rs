@@ -9,6 +9,7 @@
 
 pub(crate) mod avx2;
 pub(crate) mod avx512;
+pub(crate) mod fill;
 
 use core::arch::x86_64::{_mm_loadu_ps, _mm_sfence, _mm_stream_ps};
 
