@@ -16,6 +16,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use gguf_assay_cases::Corpus;
+use gguf_assay_quant::kernel::{Engine, VARIABLE};
 
 /// Prints a text to standard output, without its colours where they are not wanted.
 pub(crate) fn print(text: &str) -> Result<()> {
@@ -45,4 +46,9 @@ pub(crate) fn corpus(folders: &[impl AsRef<Path>]) -> Result<Corpus> {
 /// Whether a name is asked for: by itself, by a pattern with `*`, or because nothing is asked for.
 pub(crate) fn is_chosen(patterns: &[String], name: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| gguf_assay::matches(pattern, name))
+}
+
+/// What dequantizes in this run: the best engine of the machine, or the one that is forced.
+pub(crate) fn engine() -> Result<Engine> {
+    Engine::chosen().context(VARIABLE)
 }
