@@ -1,6 +1,7 @@
 //! One module a subcommand: its arguments, and what it does.
 
 pub(crate) mod adapter_check;
+pub(crate) mod bench_report;
 pub(crate) mod build_corpus;
 pub(crate) mod check;
 pub(crate) mod dequantize;
