@@ -16,6 +16,8 @@ use gguf_assay_record::{Group, Machine, Noise, Operation, Record, SCHEMA, Size, 
 use indicatif::ProgressBar;
 
 /// Measure all engines in turns, and write the times down
+///
+/// With `--test`, everything runs once, untimed and on small inputs.
 #[derive(Parser)]
 struct Args {
     /// Only these types
@@ -39,9 +41,6 @@ struct Args {
     /// Given by cargo
     #[arg(long, hide = true)]
     bench: bool,
-    /// Everything once, on small inputs
-    #[arg(long)]
-    test: bool,
 }
 
 impl Args {
@@ -55,7 +54,11 @@ impl Args {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    if std::env::args().any(|argument| argument == "--list") {
+        return ExitCode::SUCCESS;
+    }
+    // As a test it gets whatever the test harness understands.
+    let args = if is_measuring() { Args::parse() } else { Args::parse_from(["record"]) };
     let known = |list: &[String], names: &[&str]| match list
         .iter()
         .find(|name| !names.iter().any(|known| known.eq_ignore_ascii_case(name)))

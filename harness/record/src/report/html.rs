@@ -160,7 +160,7 @@ impl Record {
                     let title = format!("{} {name}: {}", group.subject, percent(at));
                     Some(Mark::Point { series, at, title })
                 };
-                let marks = [mark(GGML_SERIES, engine::GGML), mark(0, group.best_of_ours()?)];
+                let marks = [mark(GGML_SERIES, engine::GGML), mark(0, group.ours()?)];
                 Some((group.subject.clone(), marks.into_iter().flatten().collect()))
             });
             let plot = Plot {
@@ -169,7 +169,7 @@ impl Record {
                 rows: rows.collect(),
             };
             if !plot.rows.is_empty() {
-                let legend = legend([(0, "the fastest of ours"), (GGML_SERIES, "ggml as shipped")]);
+                let legend = legend([(0, "ours"), (GGML_SERIES, "ggml as shipped")]);
                 let _ = writeln!(content, "<h3>{}</h3>\n{legend}{}", capital(size), plot.to_svg());
             }
         }
@@ -180,13 +180,13 @@ impl Record {
     /// How far the rounds are apart.
     fn spread(&self, page: &mut String) {
         let mut content = String::from(
-            "<p>Times of the rounds of the fastest of ours, against their median: the middle half \
-             (thick) and all (thin). A long tail to the right is a machine that did something \
+            "<p>Times of the rounds of ours, against their median: the middle half (thick) and all \
+             (thin), cut off at the edge. A long tail to the right is a machine that did something \
              else.</p>\n",
         );
         for size in Size::ALL {
             let rows = self.groups(Operation::Dequantize, Some(size)).filter_map(|group| {
-                let time = group.time(group.best_of_ours()?)?;
+                let time = group.time(group.ours()?)?;
                 let part = |value: f64| value / time.median - 1.0;
                 let range =
                     |from, to, is_thick| Mark::Range { from: part(from), to: part(to), is_thick };
@@ -196,7 +196,7 @@ impl Record {
             });
             let plot = Plot {
                 label: format!("Spread of the times, {}, by type", size.name()),
-                axis: Axis::parts(-0.2, 0.4, 0.1, 0.0),
+                axis: Axis::parts(-0.2, 0.4, 0.2, 0.0),
                 rows: rows.collect(),
             };
             if !plot.rows.is_empty() {
@@ -221,7 +221,7 @@ impl Record {
 }
 
 /// The shape and colour of ggml, where it has points.
-const GGML_SERIES: usize = 3;
+const GGML_SERIES: usize = SHAPES.len() - 1;
 
 fn legend<'a>(series: impl IntoIterator<Item = (usize, &'a str)>) -> String {
     let items = series.into_iter().map(|(index, name)| {

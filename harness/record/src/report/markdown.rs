@@ -71,7 +71,7 @@ impl Record {
                 let ratio = group.and_then(|g| g.ratio(name, engine::GGML));
                 ratio.map_or("–".into(), |[median, _]| times(median))
             };
-            let share = group.and_then(|g| g.share_of_ceiling(g.best_of_ours()?));
+            let share = group.and_then(|g| g.share_of_ceiling(g.ours()?));
             [
                 rate,
                 ratio(engine::OURS[1]),
@@ -105,13 +105,13 @@ impl Record {
         for size in Size::ALL {
             let mut ratios: Vec<(f64, &str)> = self
                 .groups(Operation::Dequantize, Some(size))
-                .filter_map(|g| Some((g.ratio(g.best_of_ours()?, engine::GGML)?[0], &*g.subject)))
+                .filter_map(|g| Some((g.ratio(g.ours()?, engine::GGML)?[0], &*g.subject)))
                 .collect();
             ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
             let (Some(least), Some(most)) = (ratios.first(), ratios.last()) else { continue };
             let _ = write!(
                 text,
-                " {} our fastest kernels are {} to {} as fast as ggml ({} and {}), {} for the type in \
+                " {} our kernels are {} to {} as fast as ggml ({} and {}), {} for the type in \
                  the middle of {}.",
                 match size {
                     Size::Cached => "In the cache",

@@ -149,8 +149,7 @@ impl Record {
         text
     }
 
-    /// Of a size: the rate of ggml, how many times as fast the engines are, and what the fastest of
-    /// ours reaches.
+    /// Of a size: the rate of ggml, how many times as fast the engines are, and what ours reaches.
     fn dequantize_table(&self, size: Size) -> Option<Table> {
         let engines: Vec<&str> =
             self.dequantizers().into_iter().filter(|name| *name != engine::GGML).collect();
@@ -166,10 +165,10 @@ impl Record {
                 // With nothing to compare with, the rate is what there is.
                 false => cell(group, name, Group::rate, |rate| format!("{} GB/s", number(rate))),
             }));
-            let best = group.best_of_ours().unwrap_or(engine::OURS[0]);
-            row.push(cell(group, best, Group::rate, number));
-            row.push(cell(group, best, Group::share_of_ceiling, percent));
-            row.push(cell(group, best, |g, e| Some(g.time(e)?.relative()), percent));
+            let ours = group.ours().unwrap_or(engine::OURS[0]);
+            row.push(cell(group, ours, Group::rate, number));
+            row.push(cell(group, ours, Group::share_of_ceiling, percent));
+            row.push(cell(group, ours, |g, e| Some(g.time(e)?.relative()), percent));
             row
         };
         let rows: Vec<_> = self.groups(Operation::Dequantize, Some(size)).map(row).collect();

@@ -10,7 +10,7 @@ const ROW: usize = 20;
 const AXIS: usize = 26;
 /// Where the field of the marks begins, and how wide it is: percentages.
 const LEFT: f64 = 24.0;
-const WIDTH: f64 = 72.0;
+const WIDTH: f64 = 70.0;
 
 /// A plot with a row for each type.
 pub(super) struct Plot {
@@ -70,7 +70,7 @@ impl Axis {
         let ticks = (0..=count).map(|index| {
             let value = low + step * index as f64;
             let sign = if reference == 0.0 && value > step / 2.0 { "+" } else { "" };
-            (value, format!("{sign}{:.0}%", 100.0 * value))
+            (value, format!("{sign}{:.0}%", 100.0 * value).replace('-', "−"))
         });
         Axis { low, high, is_log: false, ticks: ticks.collect(), reference }
     }
@@ -87,13 +87,14 @@ impl Axis {
 }
 
 /// The shapes of the series, around the origin: defined once a page.
-pub(super) const SHAPES: [&str; 6] = [
+pub(super) const SHAPES: [&str; 7] = [
     "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z",
     "M0-5.5L5.5 0L0 5.5L-5.5 0z",
     "M-4-4H4V4H-4z",
     "M0-5L5 4H-5z",
     "M-5-4H5L0 5z",
     "M-5-1.5h3.5v-3.5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5z",
+    "M-1.5-6h3v12h-3z",
 ];
 
 impl Plot {
