@@ -142,7 +142,7 @@ fn groups(args: &Args) -> Vec<Group> {
             bar.set_message(format!("dequantize/{}/{}", t.name, size.name()));
             let plan = match size {
                 Size::Cached => plan(1, Duration::from_millis(1)),
-                Size::Streamed => plan(6, Duration::ZERO),
+                Size::Streamed => plan(4, Duration::ZERO),
             };
             groups.push(dequantize::group(t, size, sizes, plan));
             bar.inc(1);

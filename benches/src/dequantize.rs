@@ -159,10 +159,10 @@ fn ours(input: &Input, engine: Engine) -> Result<Work<'_, [f32]>, String> {
     }))
 }
 
-fn ggmls(
-    input: &Input,
-    dequantize: fn(u32, &[u8], &mut [f32]) -> Result<(), ggml::NotDequantized>,
-) -> Result<Work<'_, [f32]>, String> {
+/// One of the two copies of ggml: id of the type, blocks, numbers.
+type Ggml = fn(u32, &[u8], &mut [f32]) -> Result<(), ggml::NotDequantized>;
+
+fn ggmls(input: &Input, dequantize: Ggml) -> Result<Work<'_, [f32]>, String> {
     let id = input.tensor_type.id;
     dequantize(id, &[], &mut []).map_err(|error| error.to_string())?;
     Ok(Box::new(move |out| dequantize(id, input.bytes(), out).expect("the lengths fit")))

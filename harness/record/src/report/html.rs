@@ -76,10 +76,8 @@ impl Record {
         }
         self.ceiling(&mut page);
         self.spread(&mut page);
-        for operation in [Operation::Read, Operation::Check] {
-            if let Some(table) = self.times_table(operation) {
-                section(&mut page, operation.title(), &table.to_html());
-            }
+        for (title, table) in self.other_tables() {
+            section(&mut page, &title, &table.to_html());
         }
         let list = |lines: Vec<String>| {
             let items: String =

@@ -40,10 +40,8 @@ impl Record {
             }
         }
         section("What the machine can store", &self.ceiling_table().to_markdown());
-        for operation in [Operation::Read, Operation::Check] {
-            if let Some(table) = self.times_table(operation) {
-                section(operation.title(), &table.to_markdown());
-            }
+        for (title, table) in self.other_tables() {
+            section(&title, &table.to_markdown());
         }
         let list = |lines: Vec<String>| -> String {
             lines.iter().map(|line| format!("- {line}\n")).collect()
@@ -126,15 +124,5 @@ impl Record {
             );
         }
         text
-    }
-}
-
-impl Operation {
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Operation::Dequantize => "Dequantizing",
-            Operation::Read => "Reading a header",
-            Operation::Check => "The command check --deep",
-        }
     }
 }

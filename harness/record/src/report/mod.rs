@@ -192,31 +192,17 @@ impl Record {
         Table { heads, rows: rows.into() }
     }
 
-    /// A row for each engine of each group of an operation: time, rate, and the ratio to the first
-    /// that was timed.
-    fn times_table(&self, operation: Operation) -> Option<Table> {
-        let heads = [operation.name(), "time", "GB/s", "as fast", "best rounds", "spread"];
-        let mut rows = Vec::new();
-        for group in self.groups(operation, None) {
-            let timed = group.measurements.iter().filter(|m| m.time().is_some());
-            // The slowest: the peer that everyone knows, or the portable code.
-            let base = timed.max_by(|a, b| median(a).total_cmp(&median(b)));
-            let base = base.map_or("", |measurement| measurement.engine.as_str());
-            for measurement in &group.measurements {
-                let name = measurement.engine.as_str();
-                let ratio =
-                    |which: usize| cell(group, name, |g, e| Some(g.ratio(e, base)?[which]), times);
-                rows.push(vec![
-                    format!("{}: {name}", group.subject),
-                    cell(group, name, |g, e| Some(g.time(e)?.median), duration),
-                    cell(group, name, Group::rate, number),
-                    ratio(0),
-                    ratio(1),
-                    cell(group, name, |g, e| Some(g.time(e)?.relative()), percent),
-                ]);
-            }
-        }
-        (!rows.is_empty()).then_some(Table { heads: heads.map(String::from).into(), rows })
+    /// The other operations: of each group its title, and a table with a row for each engine: time,
+    /// rate, and how many times as fast it is as the slowest.
+    fn other_tables(&self) -> impl Iterator<Item = (String, Table)> {
+        let groups = self.groups.iter().filter(|group| group.operation != Operation::Dequantize);
+        groups.map(|group| {
+            let what = match group.operation {
+                Operation::Check => "The command check --deep",
+                Operation::Read | Operation::Dequantize => "Reading a header",
+            };
+            (format!("{what}: {}", group.subject), times_table(group))
+        })
     }
 
     /// Engines that were not timed, and why: type by type, joined where the reason is the same.
@@ -244,6 +230,31 @@ impl Record {
             Untimed::Wrong(how) => format!("{name} is wrong: {how}: {}", subjects.join(", ")),
         };
         reasons.into_iter().map(line).collect()
+    }
+}
+
+fn times_table(group: &Group) -> Table {
+    let timed = group.measurements.iter().filter(|m| m.time().is_some());
+    // The peer that everyone knows, or the portable code.
+    let slowest = timed.max_by(|a, b| median(a).total_cmp(&median(b)));
+    let base = slowest.map_or("", |measurement| measurement.engine.as_str());
+    let row = |measurement: &Measurement| {
+        let name = measurement.engine.as_str();
+        let ratio = |which: usize| cell(group, name, |g, e| Some(g.ratio(e, base)?[which]), times);
+        vec![
+            name.to_owned(),
+            cell(group, name, |g, e| Some(g.time(e)?.median), duration),
+            cell(group, name, Group::rate, number),
+            ratio(0),
+            ratio(1),
+            cell(group, name, |g, e| Some(g.time(e)?.relative()), percent),
+        ]
+    };
+    let ratio = format!("as fast as {base}");
+    let heads = ["engine", "time", "GB/s", &ratio, "by best rounds", "spread"];
+    Table {
+        heads: heads.map(String::from).into(),
+        rows: group.measurements.iter().map(row).collect(),
     }
 }
 
