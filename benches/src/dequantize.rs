@@ -119,7 +119,8 @@ const ENGINES: [(&str, Prepare); 10] = [
     (engine::CANDLE, peers::candle),
     (engine::GGML_QUANTS, peers::ggml_quants),
     (engine::MEMCPY, |input| Ok(Box::new(|out| out.copy_from_slice(&input.numbers)))),
-    (engine::FILL, |_| Ok(Box::new(|out| out.fill(1.0)))),
+    // Zeros are what makes it the C library's memset, whose stores are as wide as the machine's.
+    (engine::FILL, |_| Ok(Box::new(|out| out.fill(0.0)))),
     (engine::FILL_STREAMED, |_| Ok(Box::new(|out| kernel::fill_streamed(out, 1.0)))),
 ];
 
@@ -144,8 +145,8 @@ pub(crate) fn about() -> Vec<(&'static str, String)> {
         (engine::CANDLE, format!("candle-core 0.11.1, GgmlType::to_float{peers}")),
         (engine::GGML_QUANTS, format!("ggml-quants 0.1.0, block by block on one thread{peers}")),
         (engine::MEMCPY, "copies the numbers: reads as much as it writes".into()),
-        (engine::FILL, "writes one number everywhere, by ordinary stores".into()),
-        (engine::FILL_STREAMED, "the same by stores around the caches".into()),
+        (engine::FILL, "writes zeros everywhere: memset of the C library".into()),
+        (engine::FILL_STREAMED, "writes one number everywhere, by stores around the caches".into()),
     ]
 }
 

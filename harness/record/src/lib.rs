@@ -174,7 +174,7 @@ pub mod engine {
     pub const GGML_QUANTS: &str = "ggml-quants";
     /// Copies as many bytes as are written.
     pub const MEMCPY: &str = "memcpy";
-    /// Writes one number everywhere, by ordinary stores.
+    /// Writes zeros everywhere, as the C library does.
     pub const FILL: &str = "fill";
     /// Writes one number everywhere, around the caches.
     pub const FILL_STREAMED: &str = "fill, streamed";
