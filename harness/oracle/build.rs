@@ -1,5 +1,6 @@
 //! Compiles the container and type code of ggml from the source that `pin/Cargo.toml` names.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs};
@@ -45,13 +46,20 @@ fn build() -> Result<(), String> {
     );
     fs::write(out.join("ggml-version.h"), header)
         .map_err(|e| format!("cannot write ggml-version.h into {}: {e}", out.display()))?;
-    compile(&ggml, &out).map_err(|e| {
+    let failed = |e| {
         format!(
             "{label} did not compile: {e}\n\
              It takes a C11 and a C++17 compiler and nothing else: install gcc and g++ (Debian, \
              Ubuntu: apt install g++) or clang, or name yours in the variables CC and CXX."
         )
-    })
+    };
+    compile(&ggml, &out).map_err(failed)?;
+    if env::var_os("CARGO_FEATURE_NATIVE").is_some() {
+        compile_native(&ggml, &out)?.map_err(failed)?;
+    }
+    let compiler = compiler().map_err(failed)?;
+    println!("cargo::rustc-env=GGUF_ASSAY_C_COMPILER={compiler}");
+    Ok(())
 }
 
 struct Source {
@@ -154,25 +162,34 @@ fn version(cmake: &Path) -> Result<String, String> {
     Ok(format!("{major}.{minor}.{patch}"))
 }
 
-fn compile(ggml: &Path, out: &Path) -> Result<(), cc::Error> {
-    let src = ggml.join("src");
+/// What all compiled files of ggml share.
+fn common(ggml: &Path, out: &Path) -> cc::Build {
     let mut common = cc::Build::new();
     common
         .include(out)
         .include(ggml.join("include"))
-        .include(&src)
+        .include(ggml.join("src"))
         .opt_level(3)
         .warnings(false)
         .flag_if_supported("-w")
         .flag_if_supported("-ffp-contract=off")
         // Failed asserts quote `__FILE__`: the same words on every machine.
         .flag_if_supported(format!("-fmacro-prefix-map={}=ggml", ggml.display()));
+    common
+}
 
-    let mut c = common.clone();
+/// The C files, with what they lack.
+fn c_files(ggml: &Path) -> [PathBuf; 3] {
+    [ggml.join("src/ggml.c"), ggml.join("src/ggml-quants.c"), "src/shim.c".into()]
+}
+
+fn compile(ggml: &Path, out: &Path) -> Result<(), cc::Error> {
+    let src = ggml.join("src");
+    let mut c = common(ggml, out);
     // An exception may pass through C: see guard.cpp.
     c.flag_if_supported("-fexceptions");
-    c.std("gnu11").files([src.join("ggml.c"), src.join("ggml-quants.c")]).file("src/shim.c");
-    let mut cpp = common;
+    c.std("gnu11").files(c_files(ggml));
+    let mut cpp = common(ggml, out);
     cpp.cpp(true).std("gnu++17").files([src.join("gguf.cpp"), src.join("ggml-threading.cpp")]);
     cpp.file("src/guard.cpp");
 
@@ -180,4 +197,46 @@ fn compile(ggml: &Path, out: &Path) -> Result<(), cc::Error> {
     let mut objects = c.try_compile_intermediates()?;
     objects.extend(cpp.try_compile_intermediates()?);
     cc::Build::new().cpp(true).objects(objects).try_compile("gguf_assay_ggml")
+}
+
+/// The C part a second time, for this very machine. Its functions get other names, so that both
+/// copies fit into one program.
+fn compile_native(ggml: &Path, out: &Path) -> Result<Result<(), cc::Error>, String> {
+    let mut names = BTreeSet::new();
+    for path in c_files(ggml) {
+        let text = fs::read_to_string(&path)
+            .map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+        names.extend(functions(&text).map(str::to_owned));
+    }
+    let defines = names.iter().map(|name| format!("#define {name} native_{name}\n"));
+    let header = out.join("native.h");
+    fs::write(&header, defines.collect::<String>())
+        .map_err(|e| format!("cannot write {}: {e}", header.display()))?;
+    Ok(common(ggml, out)
+        .std("gnu11")
+        .flag("-march=native")
+        .flag("-include")
+        .flag(&header)
+        .files(c_files(ggml))
+        .try_compile("gguf_assay_ggml_native"))
+}
+
+/// The functions of ggml that a text of C defines or calls, and no others that a linker would find
+/// twice. Two are in the C++ part, of which there is one copy.
+fn functions(text: &str) -> impl Iterator<Item = &str> {
+    const PREFIXES: [&str; 6] = ["ggml_", "gguf_", "dequantize_", "quantize_", "iq2xs_", "iq3xs_"];
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '(');
+    let names =
+        words.flat_map(|word| word.split_inclusive('(').filter_map(|w| w.strip_suffix('(')));
+    names.filter(|name| {
+        PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            && !name.starts_with("ggml_critical_section_")
+    })
+}
+
+/// The C compiler's name for itself, without its path.
+fn compiler() -> Result<String, cc::Error> {
+    let run = cc::Build::new().try_get_compiler()?.to_command().arg("--version").output();
+    let text = run.ok().and_then(|run| String::from_utf8(run.stdout).ok()).unwrap_or_default();
+    Ok(text.lines().next().unwrap_or("unknown").trim().to_owned())
 }

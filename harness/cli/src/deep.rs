@@ -1,7 +1,9 @@
 //! Every number of every tensor: NaN and infinite ones.
 
 use gguf_assay_format::{ByteOrder, Gguf, TensorType, escape};
-use gguf_assay_quant::{Error, dequantize, feeds};
+use gguf_assay_quant::kernel::{Engine, Kernel};
+use gguf_assay_quant::{Error, feeds};
+use rayon::prelude::*;
 use serde::Serialize;
 
 /// A tensor with numbers that are none.
@@ -26,13 +28,15 @@ pub(crate) struct NotFinite {
     pub(crate) from: String,
 }
 
-/// How many numbers are held at a time, up to a block.
+/// How many numbers a thread holds at a time: they stay in its cache.
 const CHUNK: usize = 1 << 16;
 
-/// Looks at all tensors whose data are there; `progress` is told the bytes as they are done.
+/// Looks at all tensors whose data are there, on all cores; `progress` is told the bytes as they are
+/// done.
 pub(crate) fn inspect(
     gguf: &Gguf<'_>,
-    mut progress: impl FnMut(u64),
+    engine: Engine,
+    progress: impl Fn(u64) + Sync,
 ) -> Result<Vec<NotFinite>, Error> {
     let mut found = Vec::new();
     for tensor in &gguf.tensors {
@@ -41,7 +45,15 @@ pub(crate) fn inspect(
             continue;
         };
         let name = escape(tensor.name.0, 72);
-        found.extend(inspect_tensor(&name, tensor_type, data, gguf.byte_order, &mut progress)?);
+        let kernel = engine.kernel(tensor_type)?;
+        found.extend(inspect_tensor(
+            &name,
+            tensor_type,
+            &kernel,
+            data,
+            gguf.byte_order,
+            &progress,
+        )?);
     }
     Ok(found)
 }
@@ -49,15 +61,14 @@ pub(crate) fn inspect(
 fn inspect_tensor(
     name: &str,
     t: &'static TensorType,
+    kernel: &Kernel,
     data: &[u8],
     order: ByteOrder,
-    progress: &mut impl FnMut(u64),
+    progress: &(impl Fn(u64) + Sync),
 ) -> Result<Option<NotFinite>, Error> {
     let (len, size) = (t.block_len as usize, t.block_bytes as usize);
-    let mut numbers = Vec::new();
-    let mut found: Option<NotFinite> = None;
-    let mut blocks_before = 0;
-    for bytes in data.chunks(CHUNK.div_ceil(len) * size) {
+    let chunk = CHUNK / len * size;
+    let inspect_chunk = |numbers: &mut Vec<f32>, (index, bytes): (usize, &[u8])| {
         let blocks = bytes.len() / size;
         numbers.resize(blocks * len, 0.0);
         match t.name {
@@ -71,30 +82,36 @@ fn inspect_tensor(
                     *number = if wide.is_finite() { 0.0 } else { wide as f32 };
                 }
             }
-            _ => dequantize(t, bytes, order, &mut numbers)?,
+            _ => kernel.dequantize(bytes, order, numbers)?,
         }
-        let count = numbers.iter().filter(|number| !number.is_finite()).count() as u64;
-        if let Some(first) = numbers.iter().position(|number| !number.is_finite()) {
-            let finding = found.get_or_insert_with(|| {
-                let element = first % len;
-                let from: Vec<String> = feeds(t, element).iter().map(ToString::to_string).collect();
-                NotFinite {
-                    tensor: name.into(),
-                    tensor_type: t.name,
-                    count: 0,
-                    of: (data.len() / size * len) as u64,
-                    block: blocks_before + (first / len) as u64,
-                    element,
-                    value: numbers[first].to_string(),
-                    from: from.join(", "),
-                }
-            });
-            finding.count += count;
-        }
-        blocks_before += blocks as u64;
         progress(bytes.len() as u64);
-    }
-    Ok(found)
+        let count = numbers.iter().filter(|number| !number.is_finite()).count() as u64;
+        let first = numbers.iter().position(|number| !number.is_finite());
+        Ok(first.map(|first| NotFinite {
+            tensor: name.into(),
+            tensor_type: t.name,
+            count,
+            of: (data.len() / size * len) as u64,
+            block: (index * (CHUNK / len) + first / len) as u64,
+            element: first % len,
+            value: numbers[first].to_string(),
+            from: feeds(t, first % len)
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
+        }))
+    };
+    // The first finding of the tensor is that of the first chunk which has one.
+    let join = |a: Option<NotFinite>, b: Option<NotFinite>| match (a, b) {
+        (Some(a), Some(b)) => {
+            let count = a.count + b.count;
+            let first = if a.block <= b.block { a } else { b };
+            Ok(Some(NotFinite { count, ..first }))
+        }
+        (a, b) => Ok(a.or(b)),
+    };
+    data.par_chunks(chunk).enumerate().map_init(Vec::new, inspect_chunk).try_reduce(|| None, join)
 }
 
 #[cfg(test)]
@@ -103,7 +120,8 @@ mod tests {
 
     fn find(t: &str, data: &[u8]) -> Option<NotFinite> {
         let t = TensorType::by_name(t).unwrap();
-        inspect_tensor("t", t, data, ByteOrder::Little, &mut |_| {}).unwrap()
+        let kernel = Engine::best().kernel(t).unwrap();
+        inspect_tensor("t", t, &kernel, data, ByteOrder::Little, &|_| {}).unwrap()
     }
 
     /// By hand: blocks of 34 bytes, a half-precision scale of 1 (0x3C00) and quants of 1; block 3000 is
@@ -118,6 +136,14 @@ mod tests {
         assert_eq!((finding.block, finding.element, finding.count), (3000, 0, 32));
         assert_eq!((finding.value.as_str(), finding.of), ("NaN", 128_000));
         assert!(finding.from.contains('d'), "{}", finding.from);
+        // The first is the first of the file, whichever thread is done first.
+        data[2999 * 34 + 1] = 0x7C;
+        let finding = find("Q8_0", &data).unwrap();
+        assert_eq!((finding.block, finding.element, finding.count), (2999, 0, 64));
+        assert_eq!(finding.value, "inf");
+        data[34 + 1] = 0x7E;
+        let finding = find("Q8_0", &data).unwrap();
+        assert_eq!((finding.block, finding.count), (1, 96));
     }
 
     #[test]

@@ -48,6 +48,7 @@ enum Command {
     Subjects(commands::subjects::Args),
     Real(commands::real::Args),
     BuildCorpus(commands::build_corpus::Args),
+    BenchReport(commands::bench_report::Args),
     Serve(commands::serve::Args),
 }
 
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         Command::AdapterCheck(args) => commands::adapter_check::run(&args),
         Command::Subjects(args) => commands::subjects::run(&args),
         Command::Real(args) => commands::real::run(&args),
+        Command::BenchReport(args) => commands::bench_report::run(&args),
         Command::BuildCorpus(args) => commands::build_corpus::run(&args),
         Command::Serve(args) => commands::serve::run(&args),
     };

@@ -4,7 +4,8 @@
 
 use std::fmt;
 
-use crate::{sys, type_info};
+use crate::sys::{self, ToFloat};
+use crate::type_info;
 
 /// Why ggml was not asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +36,30 @@ impl std::error::Error for NotDequantized {}
 /// `bytes` are whole blocks in the machine's byte order, which is the order of a file only if both
 /// are little-endian; `out` takes their elements, and is not touched if there is an error.
 pub fn dequantize(type_id: u32, bytes: &[u8], out: &mut [f32]) -> Result<(), NotDequantized> {
+    dequantize_by(sys::gguf_assay_to_float, type_id, bytes, out)
+}
+
+/// [`dequantize`] by the same source, compiled for the machine that compiled it: the program runs on
+/// no lesser one.
+#[cfg(feature = "native")]
+pub fn dequantize_native(
+    type_id: u32,
+    bytes: &[u8],
+    out: &mut [f32],
+) -> Result<(), NotDequantized> {
+    dequantize_by(sys::native_gguf_assay_to_float, type_id, bytes, out)
+}
+
+fn dequantize_by(
+    to_float: extern "C" fn(i32) -> Option<ToFloat>,
+    type_id: u32,
+    bytes: &[u8],
+    out: &mut [f32],
+) -> Result<(), NotDequantized> {
     let id = i32::try_from(type_id).map_err(|_| NotDequantized::UnknownType)?;
     let info = type_info(id).filter(|info| info.block_len > 0 && info.block_bytes > 0);
     let info = info.ok_or(NotDequantized::UnknownType)?;
-    let to_float = sys::gguf_assay_to_float(id).ok_or(NotDequantized::NoFunction)?;
+    let to_float = to_float(id).ok_or(NotDequantized::NoFunction)?;
 
     let blocks = out.len() as u64 / info.block_len;
     if blocks.checked_mul(info.block_len) != Some(out.len() as u64)

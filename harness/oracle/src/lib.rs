@@ -27,6 +27,8 @@ mod subject;
 mod sys;
 mod types;
 
+#[cfg(feature = "native")]
+pub use dequantize::dequantize_native;
 pub use dequantize::{NotDequantized, dequantize};
 pub use file::{Aborted, Array, Entry, File, Mode, Rejected, Tensor, Value};
 pub use subject::Ggml;
@@ -40,4 +42,10 @@ pub fn version() -> &'static str {
 /// Where the source came from, such as `llama-cpp-sys-4 0.11.0` or `local checkout 0123456789ab`.
 pub fn source() -> &'static str {
     env!("GGUF_ASSAY_GGML_LABEL")
+}
+
+/// What compiled it, such as `gcc (Debian 12.2.0-14+deb12u1) 12.2.0`; always with `-O3` and
+/// `-ffp-contract=off`.
+pub fn compiler() -> &'static str {
+    env!("GGUF_ASSAY_C_COMPILER")
 }

@@ -151,6 +151,9 @@ unsafe extern "C" {
     /// `shim.c`: `to_float` of the type's traits, or `dequantize_row_q8_K`; null if there is none
     /// or `id` is no type.
     pub(crate) safe fn gguf_assay_to_float(id: c_int) -> Option<ToFloat>;
+    /// The same function of the second copy.
+    #[cfg(feature = "native")]
+    pub(crate) safe fn native_gguf_assay_to_float(id: c_int) -> Option<ToFloat>;
 
     /// `ggml.h`
     pub(crate) fn ggml_log_set(callback: Option<LogCallback>, user_data: *mut c_void);

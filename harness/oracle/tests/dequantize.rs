@@ -52,3 +52,24 @@ fn refusals() {
     }
     assert_eq!(out, [1.0; 32]);
 }
+
+/// The second copy is the same code: its numbers are those of the first, for bytes of any value.
+#[cfg(feature = "native")]
+#[test]
+fn native() {
+    use gguf_assay_oracle::{dequantize_native, type_info};
+
+    for id in 0..type_count() {
+        let info = type_info(id).unwrap();
+        let len = 1024 * info.block_len as usize;
+        let bytes = 1024 * info.block_bytes as usize;
+        let bytes: Vec<u8> = (0..bytes).map(|place| (place * 37 % 251) as u8).collect();
+        let (mut ours, mut natives) = (vec![0.0; len], vec![0.0; len]);
+        let answer = dequantize(id as u32, &bytes, &mut ours);
+        assert_eq!(dequantize_native(id as u32, &bytes, &mut natives), answer);
+        let class =
+            |number: f32| if number.is_nan() { f32::NAN.to_bits() } else { number.to_bits() };
+        let differs = ours.iter().zip(&natives).position(|(a, b)| class(*a) != class(*b));
+        assert_eq!(differs, None, "{}", info.name);
+    }
+}

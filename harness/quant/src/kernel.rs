@@ -171,6 +171,12 @@ impl Kernel {
         &self.tensor_type
     }
 
+    /// Whether it is the portable code: so are all of [`Engine::Scalar`], and those of types that
+    /// the engine has no code of its own for.
+    pub fn is_portable(&self) -> bool {
+        self.entry.is_none()
+    }
+
     /// As [`dequantize`](fn@crate::dequantize): blocks in the byte order of the file, and as many
     /// numbers as they have, at any address. Blocks of a big-endian file go to the portable code.
     ///
@@ -208,6 +214,35 @@ impl Kernel {
         out: &mut [f32],
     ) -> Result<(), Error> {
         self.write(bytes, order, out, true)
+    }
+
+    /// [`dequantize`](Self::dequantize) by all threads of the current pool of rayon.
+    ///
+    /// A thread takes whole blocks at a time, as many as stay in its cache. Where `out` starts at
+    /// a cache line, no two threads write to the same one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`dequantize`](Self::dequantize).
+    #[cfg(feature = "rayon")]
+    pub fn dequantize_parallel(
+        &self,
+        bytes: &[u8],
+        order: ByteOrder,
+        out: &mut [f32],
+    ) -> Result<(), Error> {
+        use rayon::prelude::*;
+
+        /// 256 KiB of output: a multiple of every block and of a cache line.
+        const TASK: usize = 1 << 16;
+
+        check_lengths(&self.tensor_type, bytes, out)?;
+        // What stays in the caches is the whole, not a task.
+        let streamed = size_of_val(out) >= STREAM_FROM;
+        bytes
+            .par_chunks(TASK / self.format.len * self.format.bytes)
+            .zip(out.par_chunks_mut(TASK))
+            .try_for_each(|(bytes, out)| self.write(bytes, order, out, streamed))
     }
 
     fn write(
@@ -258,6 +293,18 @@ pub fn dequantize(
     out: &mut [f32],
 ) -> Result<(), Error> {
     Engine::chosen()?.kernel(tensor_type)?.dequantize(bytes, order, out)
+}
+
+/// Writes one number everywhere around the caches, where the machine can: no kernel, but what a
+/// bench holds kernels with large outputs against.
+pub fn fill_streamed(out: &mut [f32], number: f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instructions are part of every x86-64.
+    unsafe {
+        crate::arch::x86_64::fill::fill_streamed(out, number);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    out.fill(number);
 }
 
 #[cfg(test)]

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::ValueEnum;
 use gguf_assay_format::{ByteOrder, Diagnosis, Gguf, Profile, Violation, diagnose, escape};
+use gguf_assay_quant::kernel::Engine;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::print;
+use super::{engine, print};
 use crate::deep::{NotFinite, inspect};
 use crate::identify::{Identity, identify};
 use crate::mapped::MappedFile;
@@ -115,6 +116,7 @@ struct ViolationJson {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
+    let engine = args.deep.then(engine).transpose()?;
     let mut status = crate::SUCCESS;
     for (index, path) in args.files.iter().enumerate() {
         let bytes = match MappedFile::open(path) {
@@ -130,8 +132,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         if !diagnosis.accepted_by(args.profile) {
             status = status.max(crate::FINDINGS);
         }
-        if let (Some(gguf), true) = (&diagnosis.gguf, args.deep && diagnosis.complete) {
-            finding.look_deep(gguf)?;
+        let gguf = diagnosis.gguf.as_ref().filter(|_| diagnosis.complete);
+        if let (Some(gguf), Some(engine)) = (gguf, engine) {
+            finding.look_deep(gguf, engine)?;
             if finding.not_finite.as_ref().is_some_and(|found| !found.is_empty()) {
                 status = status.max(crate::FINDINGS);
             }
@@ -172,7 +175,7 @@ impl Finding {
     }
 
     /// Looks at every number, with a bar on a terminal, and takes what it finds into the answer.
-    fn look_deep(&mut self, gguf: &Gguf<'_>) -> Result<()> {
+    fn look_deep(&mut self, gguf: &Gguf<'_>, engine: Engine) -> Result<()> {
         let total = gguf.tensors.iter().filter_map(|tensor| tensor.byte_len).sum();
         // Not drawn where standard error is no terminal.
         let bar = ProgressBar::new(total);
@@ -181,7 +184,7 @@ impl Finding {
         {
             bar.set_style(style);
         }
-        let found = inspect(gguf, |bytes| bar.inc(bytes))?;
+        let found = inspect(gguf, engine, |bytes| bar.inc(bytes))?;
         bar.finish_and_clear();
         if let [first, rest @ ..] = found.as_slice() {
             let more = match rest.len() {

@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use gguf_assay_format::{ByteOrder, Gguf, Tensor, TensorType, diagnose, escape};
-use gguf_assay_quant::dequantize;
+use gguf_assay_quant::kernel::{Engine, Kernel};
 
-use super::print;
+use super::{engine, print};
 use crate::mapped::MappedFile;
 
 /// Print a tensor's numbers, or write them to a NumPy file
 ///
-/// The numbers are those of the reference dequantizer, bit for bit what ggml makes of the blocks.
+/// The numbers are those of the reference dequantizer, bit for bit what ggml makes of the blocks,
+/// whichever kernel computes them (gguf-assay list kernels).
 /// Without `--out`, the start of a row is printed; without `--row`, of the first.
 ///
 ///     gguf-assay dequantize model.gguf output_norm.weight
@@ -39,6 +40,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
+    let engine = engine()?;
     let bytes = MappedFile::open(&args.file)?;
     let diagnosis = diagnose(&bytes);
     let hint = || format!("gguf-assay check {} says more", args.file.display());
@@ -53,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     };
     // A tensor with data has a type and a shape that its size follows from.
     let tensor_type = tensor.tensor_type.context("the tensor's type is not known")?;
-    let rows = Rows::new(tensor, tensor_type, data, gguf.byte_order)?;
+    let rows = Rows::new(tensor, tensor_type, data, gguf.byte_order, engine)?;
     let chosen = match args.row {
         Some(row) if row >= rows.count => {
             bail!("{} has {} rows, so that the last is {}", args.tensor, rows.count, rows.count - 1)
@@ -90,12 +92,13 @@ fn no_such_tensor(gguf: &Gguf<'_>, name: &str) -> String {
     }
 }
 
-/// How many numbers are held at a time, up to a block.
-const CHUNK: usize = 1 << 16;
+/// How many numbers are held at a time: some for each core, in 16 MiB.
+const CHUNK: usize = 1 << 22;
 
 /// The rows of a tensor: the numbers along its first dimension.
 struct Rows<'a> {
     tensor_type: &'static TensorType,
+    kernel: Kernel,
     order: ByteOrder,
     data: &'a [u8],
     /// Elements in a row.
@@ -111,7 +114,9 @@ impl<'a> Rows<'a> {
         tensor_type: &'static TensorType,
         data: &'a [u8],
         order: ByteOrder,
+        engine: Engine,
     ) -> Result<Rows<'a>> {
+        let kernel = engine.kernel(tensor_type)?;
         let len = tensor.dims.iter().next().unwrap_or(1);
         let bytes = gguf_assay_quant::row_bytes(tensor_type, len)?;
         let (len, bytes) = (usize::try_from(len)?, usize::try_from(bytes)?);
@@ -119,7 +124,7 @@ impl<'a> Rows<'a> {
         if count == 0 {
             bail!("the tensor has no element");
         }
-        Ok(Rows { tensor_type, order, data, len, bytes, count })
+        Ok(Rows { tensor_type, kernel, order, data, len, bytes, count })
     }
 
     /// The first numbers of a row that there is, in chunks: a row may be as long as the file.
@@ -132,15 +137,12 @@ impl<'a> Rows<'a> {
         let start = row as usize * self.bytes;
         let t = self.tensor_type;
         let (len, size) = (t.block_len as usize, t.block_bytes as usize);
-        let blocks = CHUNK.div_ceil(len);
-        let mut numbers = Vec::new();
         let mut left = self.len.min(first);
-        for bytes in self.data[start..start + self.bytes].chunks(blocks * size) {
-            if left == 0 {
-                break;
-            }
+        let wanted_blocks = left.div_ceil(len);
+        let mut numbers = Vec::new();
+        for bytes in self.data[start..][..wanted_blocks * size].chunks(CHUNK / len * size) {
             numbers.resize(bytes.len() / size * len, 0.0);
-            dequantize(t, bytes, self.order, &mut numbers)?;
+            self.kernel.dequantize_parallel(bytes, self.order, &mut numbers)?;
             let wanted = &numbers[..numbers.len().min(left)];
             chunk(wanted)?;
             left -= wanted.len();

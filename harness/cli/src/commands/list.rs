@@ -7,12 +7,16 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use gguf_assay_format::{Profile, RULES};
+use gguf_assay_format::{Profile, RULES, Status, TENSOR_TYPES, TensorType};
+use gguf_assay_quant::kernel::{Engine, VARIABLE};
 use serde_json::json;
 
-use super::{corpus, is_chosen, print};
+use super::{corpus, engine, is_chosen, print};
 
-/// List the cases, rules, subjects or tensor types
+/// List the cases, rules, subjects, tensor types or kernels
+///
+/// `list kernels` shows of each type which engine dequantizes it on this machine, which ones could,
+/// and why the others are not taken. GGUF_ASSAY_KERNEL=scalar, avx2 or avx512 forces one.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What to list
@@ -33,6 +37,7 @@ enum What {
     Rules,
     Subjects,
     Types,
+    Kernels,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -89,6 +94,14 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                 (subject.name.to_string(), cells, json)
             })
             .collect(),
+        What::Kernels => {
+            let chosen = engine()?;
+            TENSOR_TYPES
+                .iter()
+                .filter(|t| t.status != Status::Removed)
+                .map(|t| kernels(t, chosen))
+                .collect::<Result<_>>()?
+        }
     };
     let rows: Vec<_> =
         rows.into_iter().filter(|(name, ..)| is_chosen(&args.patterns, name)).collect();
@@ -101,6 +114,38 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     }
     print(&text)?;
     Ok(crate::SUCCESS)
+}
+
+/// The engines that could dequantize a type, the one that does, and why the others do not.
+fn kernels(t: &TensorType, chosen: Engine) -> Result<(String, Vec<String>, serde_json::Value)> {
+    let mut available = vec![Engine::Scalar.name()];
+    let mut unavailable: Vec<(Engine, String)> = vec![];
+    for engine in Engine::ALL.into_iter().filter(|engine| *engine != Engine::Scalar) {
+        if !engine.is_available() {
+            let missing = engine.missing().join(", ");
+            unavailable.push((engine, format!("this machine lacks {missing}")));
+        } else if engine.kernel(t)?.is_portable() {
+            unavailable.push((engine, "it has no code for the type".into()));
+        } else {
+            available.push(engine.name());
+        }
+    }
+    let kernel = chosen.kernel(t)?;
+    let chosen_name = if kernel.is_portable() { Engine::Scalar } else { chosen }.name();
+    let forced = std::env::var_os(VARIABLE).is_some();
+    let mut notes: Vec<String> =
+        unavailable.iter().map(|(engine, why)| format!("{engine}: {why}")).collect();
+    if forced {
+        notes.push(format!("{VARIABLE}={chosen}"));
+    }
+    let not: serde_json::Map<_, _> =
+        unavailable.into_iter().map(|(engine, why)| (engine.to_string(), why.into())).collect();
+    let json = json!({
+        "type": t.name, "chosen": chosen_name, "available": available, "unavailable": not,
+        "forced": forced,
+    });
+    let cells = vec![chosen_name.to_owned(), available.join(", "), notes.join("; ")];
+    Ok((t.name.to_owned(), cells, json))
 }
 
 /// Columns as wide as their cells; the last is not padded.

@@ -1,6 +1,7 @@
 //! One module a subcommand: its arguments, and what it does.
 
 pub(crate) mod adapter_check;
+pub(crate) mod bench_report;
 pub(crate) mod build_corpus;
 pub(crate) mod check;
 pub(crate) mod dequantize;
@@ -18,6 +19,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use gguf_assay_cases::Corpus;
+use gguf_assay_quant::kernel::{Engine, VARIABLE};
 
 /// Prints a text to standard output, without its colours where they are not wanted.
 pub(crate) fn print(text: &str) -> Result<()> {
@@ -47,4 +49,9 @@ pub(crate) fn corpus(folders: &[impl AsRef<Path>]) -> Result<Corpus> {
 /// Whether a name is asked for: by itself, by a pattern with `*`, or because nothing is asked for.
 pub(crate) fn is_chosen(patterns: &[String], name: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| gguf_assay::matches(pattern, name))
+}
+
+/// What dequantizes in this run: the best engine of the machine, or the one that is forced.
+pub(crate) fn engine() -> Result<Engine> {
+    Engine::chosen().context(VARIABLE)
 }

@@ -9,6 +9,7 @@
 
 pub(crate) mod avx2;
 pub(crate) mod avx512;
+pub(crate) mod fill;
 mod grid;
 mod k;
 
