@@ -145,38 +145,63 @@ fn stream<const BYTES: usize, const LINES: usize>(
     to_tile: impl Fn(&[u8], &mut [[f32; 16]]),
 ) {
     // SAFETY: a cache line is `f32` and nothing else, and any are valid.
-    let (before, lines, after) = unsafe { out.align_to_mut() };
+    let (before, lines, after) = unsafe { out.align_to_mut::<CacheLine>() };
     if before.is_empty() && after.is_empty() {
         to_lines(blocks, lines);
     } else {
-        const TILE: usize = 64;
-        let mut tile = [[0.0; 16]; TILE];
-        let blocks = blocks.chunks(TILE / LINES * BYTES);
-        for (blocks, out) in blocks.zip(out.chunks_mut(16 * TILE)) {
-            let tile = &mut tile[..out.len() / 16];
-            to_tile(blocks, tile);
-            copy_around(tile.as_flattened(), out);
-        }
+        by_tile::<BYTES, LINES>(blocks, [before, after], lines, to_tile);
     }
     // Such stores are ordered with later ones by nothing else.
     _mm_sfence();
 }
 
-/// Copies numbers, past the caches where the destination is whole cache lines.
+/// Has tiles written that stay in the cache, and copies them to the cache lines between the ends.
+///
+/// What is left of a tile and is no whole line waits for the next one: an ordinary store, which has
+/// to fetch its line first, would hold up all stores behind it.
 #[target_feature(enable = "avx")]
-fn copy_around(from: &[f32], to: &mut [f32]) {
-    // SAFETY: a cache line is `f32` and nothing else, and any are valid.
-    let (before, lines, after) = unsafe { to.align_to_mut::<CacheLine>() };
-    let (from_before, from) = from.split_at(before.len());
-    let (from_lines, _) = from.as_chunks::<16>();
-    before.copy_from_slice(from_before);
-    for (from, to) in from_lines.iter().zip(&mut *lines) {
-        for (from, to) in from.as_chunks::<8>().0.iter().zip(to.0.as_chunks_mut::<8>().0) {
-            // SAFETY: there are 8 numbers.
-            let numbers = unsafe { _mm256_loadu_ps(from.as_ptr()) };
-            // SAFETY: there is room for 8, at the start or in the middle of a line.
-            unsafe { _mm256_stream_ps(to.as_mut_ptr(), numbers) };
+#[inline]
+fn by_tile<const BYTES: usize, const LINES: usize>(
+    blocks: &[u8],
+    [before, after]: [&mut [f32]; 2],
+    lines: &mut [CacheLine],
+    to_tile: impl Fn(&[u8], &mut [[f32; 16]]),
+) {
+    const TILE: usize = 64;
+    /// Aligned, so that no store of a kernel lies across two cache lines.
+    #[repr(align(64))]
+    struct Tile([f32; 16 * (TILE + 1)]);
+    let Tile(tile) = &mut Tile([0.0; 16 * (TILE + 1)]);
+    // In front of the first number of a tile.
+    let mut waiting = 0;
+    let mut lines = lines.iter_mut();
+    let mut before = Some(before);
+    for blocks in blocks.chunks(TILE / LINES * BYTES) {
+        let end = 16 + blocks.len() / BYTES * LINES * 16;
+        to_tile(blocks, tile[16..end].as_chunks_mut().0);
+        let mut ready = &tile[16 - waiting..end];
+        if let Some(before) = before.take() {
+            let (first, rest) = ready.split_at(before.len());
+            before.copy_from_slice(first);
+            ready = rest;
         }
+        let (whole, rest) = ready.as_chunks();
+        for (from, to) in whole.iter().zip(&mut lines) {
+            stream_line(from, to);
+        }
+        waiting = rest.len();
+        tile.copy_within(end - waiting..end, 16 - waiting);
     }
-    after.copy_from_slice(&from[lines.len() * 16..]);
+    after.copy_from_slice(&tile[16 - waiting..16]);
+}
+
+#[target_feature(enable = "avx")]
+#[inline]
+fn stream_line(from: &[f32; 16], to: &mut CacheLine) {
+    for (from, to) in from.as_chunks::<8>().0.iter().zip(to.0.as_chunks_mut::<8>().0) {
+        // SAFETY: there are 8 numbers.
+        let numbers = unsafe { _mm256_loadu_ps(from.as_ptr()) };
+        // SAFETY: there is room for 8, at the start or in the middle of a line.
+        unsafe { _mm256_stream_ps(to.as_mut_ptr(), numbers) };
+    }
 }
