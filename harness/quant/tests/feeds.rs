@@ -149,11 +149,15 @@ fn parts() {
         shown,
         ["sub-block min from scales[8] bits 4 to 7", "sub-block min from scales[4] bits 6 to 7"]
     );
+    let fifth = feeds(type_named("Q5_0"), 5).pop().unwrap();
+    assert_eq!(fifth.to_string(), "quant from qh[0] bit 5");
     let beyond = Feed { role: Role::Min, field: "d", index: 0, bits: 8..17 };
     assert_eq!(block.bits(&beyond), None);
     #[allow(clippy::reversed_empty_ranges)]
-    let reversed = Feed { bits: 3..1, ..beyond };
+    let reversed = Feed { bits: 3..1, ..beyond.clone() };
     assert_eq!(block.bits(&reversed), None);
+    let empty = Feed { bits: 3..3, ..beyond };
+    assert_eq!(block.bits(&empty), None);
 }
 
 /// How numbers of each kind are shown.
@@ -177,4 +181,6 @@ fn values() {
     assert_eq!(show("MXFP4", &[126], "e"), "0.5 (0x7e)");
     assert_eq!(show("NVFP4", &[0x7E], "d"), "448.0 (0x7e)");
     assert_eq!(show("F8_E4M3", &[0xFE], "value"), "-448.0 (0xfe)");
+    let block = RawBlock::at(type_named("I16"), &[1, 2], ByteOrder::Big, 0).unwrap();
+    assert_eq!(format!("{block:?}"), "RawBlock { type_id: 25, bytes: [1, 2], order: Big }");
 }
