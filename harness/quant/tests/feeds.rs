@@ -181,6 +181,10 @@ fn values() {
     assert_eq!(show("MXFP4", &[126], "e"), "0.5 (0x7e)");
     assert_eq!(show("NVFP4", &[0x7E], "d"), "448.0 (0x7e)");
     assert_eq!(show("F8_E4M3", &[0xFE], "value"), "-448.0 (0xfe)");
+    let block = RawBlock::at(type_named("Q8_1"), &[1; 36], ByteOrder::Little, 0).unwrap();
+    let all: Vec<_> = block.values().map(|(field, i, value)| (field.name, i, value.bits)).collect();
+    assert_eq!(all[..3], [("d", 0, 0x0101), ("s", 0, 0x0101), ("qs", 0, 1)]);
+    assert_eq!((all.len(), all[33]), (34, ("qs", 31, 1)));
     let block = RawBlock::at(type_named("I16"), &[1, 2], ByteOrder::Big, 0).unwrap();
     assert_eq!(format!("{block:?}"), "RawBlock { type_id: 25, bytes: [1, 2], order: Big }");
 }
