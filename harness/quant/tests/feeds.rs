@@ -67,7 +67,8 @@ fn every_bit() {
     });
 }
 
-/// The lengths of the fields add up to the block, names occur once, every feed is in a field.
+/// The lengths of the fields add up to the block, names occur once, every feed is in a field and
+/// has bits.
 #[test]
 fn layouts() {
     for t in types() {
@@ -80,6 +81,8 @@ fn layouts() {
         let names: BTreeSet<_> = fields(t).iter().map(|field| field.name).collect();
         assert_eq!(names.len(), fields(t).len(), "{t}");
         assert_eq!(feeds(t, t.block_len as usize), [], "{t}");
+        let mut all = (0..t.block_len as usize).flat_map(|j| feeds(t, j));
+        assert!(all.all(|feed| !feed.bits.is_empty()), "{t}");
     }
 }
 
