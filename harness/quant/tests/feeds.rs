@@ -60,7 +60,8 @@ fn every_bit() {
                 _ => !seen.contains(&(*bit, *j)),
             });
             match unseen.collect::<Vec<_>>() {
-                unseen if unseen.is_empty() => break,
+                // Not before random blocks: in blocks of NaN, no bit is missed.
+                unseen if unseen.is_empty() && round > 1 => break,
                 unseen => assert!(round < 3000, "{t}: never seen: {unseen:?}"),
             }
         }
