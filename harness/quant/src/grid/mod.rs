@@ -52,3 +52,16 @@ impl<const N: usize> Grid<N> {
         entry
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As many as the bits of an index can tell apart: 11, 8, 9, 10, 8 and 9.
+    #[test]
+    fn lengths() {
+        let of_8 = [&IQ1S, &IQ2XXS, &IQ2XS, &IQ2S].map(Grid::len);
+        assert_eq!(of_8, [2048, 256, 512, 1024]);
+        assert_eq!([&IQ3XXS, &IQ3S].map(Grid::len), [256, 512]);
+    }
+}
