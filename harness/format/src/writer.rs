@@ -254,8 +254,9 @@ impl Writer {
         self.layout.tensor_offsets = offsets;
     }
 
-    /// Lays the data down in the order of the offsets. Data that would lie before what is already
-    /// written (tensors that overlap) are left out: the bytes there are those of the other tensor.
+    /// Lays the data down in the order of the offsets. Of data that begin before what is already
+    /// written (tensors that overlap) only what goes beyond it is laid down: the bytes they share
+    /// are those of the other tensor.
     fn data(&mut self, description: &Description, offsets: &[u64], alignment: u64) {
         let data_offset = self.position;
         self.layout.data_offset = data_offset;
@@ -267,18 +268,20 @@ impl Writer {
             else {
                 continue;
             };
-            let Some(gap) = data_offset
-                .checked_add(offset)
-                .and_then(|start| start.checked_sub(self.position))
-                .filter(|_| offset.checked_add(tensor.data.len()).is_some())
-            else {
+            let end = offset.checked_add(tensor.data.len());
+            let (Some(begin), Some(_)) = (data_offset.checked_add(offset), end) else { continue };
+            let shared = self.position.saturating_sub(begin);
+            if shared > 0 && shared >= tensor.data.len() {
                 continue;
-            };
-            self.zeros(gap);
+            }
+            self.zeros(begin.saturating_sub(self.position));
             let start = self.position;
             match &tensor.data {
-                Data::Bytes(bytes) => self.put(bytes),
-                Data::Zeros(len) => self.zeros(*len),
+                Data::Bytes(bytes) => {
+                    let shared = usize::try_from(shared).unwrap_or(usize::MAX);
+                    self.put(bytes.get(shared..).unwrap_or_default());
+                }
+                Data::Zeros(len) => self.zeros(len.saturating_sub(shared)),
             }
             self.field(format!("tensors[{index}].data"), start);
             let start = self.position;
