@@ -89,7 +89,7 @@ fn lanes<L: Line>(line: &mut L) -> &mut [f32; 16] {
 
 #[target_feature(enable = "avx2")]
 #[inline]
-fn load(bytes: &[u8; 16]) -> __m128i {
+pub(super) fn load(bytes: &[u8; 16]) -> __m128i {
     // SAFETY: there are 16 bytes to read.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
@@ -110,7 +110,7 @@ fn load_8(bytes: &[u8; 8]) -> __m128i {
 
 #[target_feature(enable = "avx2")]
 #[inline]
-fn load_32(bytes: &[u8; 32]) -> __m256i {
+pub(super) fn load_32(bytes: &[u8; 32]) -> __m256i {
     // SAFETY: there are 32 bytes to read.
     unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }

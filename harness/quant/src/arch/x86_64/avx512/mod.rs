@@ -17,6 +17,7 @@ mod ternary;
 
 use core::arch::x86_64::*;
 
+use super::avx2::{load, load_32};
 use super::{Line, entries, missing_features};
 
 /// What is not there, of what has to be.
@@ -80,25 +81,13 @@ fn put<L: Line>(line: &mut L, numbers: __m512) {
 
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn load(bytes: &[u8; 16]) -> __m128i {
-    // SAFETY: there are 16 bytes to read.
-    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
-}
-
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn load_32(bytes: &[u8; 32]) -> __m256i {
-    // SAFETY: there are 32 bytes to read.
-    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
-}
-
-#[target_feature(enable = "avx512f")]
-#[inline]
 fn load_64(bytes: &[u8; 64]) -> __m512i {
     // SAFETY: there are 64 bytes to read.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
+#[target_feature(enable = "avx512f")]
+#[inline]
 fn numbers(numbers: &[f32; 16]) -> __m512 {
     // SAFETY: there are 16 numbers to read.
     unsafe { _mm512_loadu_ps(numbers.as_ptr()) }
