@@ -34,7 +34,7 @@ pub mod strategy;
 
 pub use check::check;
 pub use file::{Kind, Reach, Smith};
-pub use plant::{Planted, plant, plant_from};
+pub use plant::{Planted, plant, plant_from, small_rules};
 pub use shards::split;
 
 #[cfg(doc)]

@@ -11,12 +11,12 @@
 //! ```
 
 use arbitrary::Unstructured;
-use gguf_assay_format::{Description, RULES, Rule};
+use gguf_assay_format::{Description, Rule};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::{Planted, Smith, plant_from};
+use crate::{Planted, Smith, plant_from, small_rules};
 
 /// Valid files. They shrink as the bytes do that make them: to fewer and simpler parts.
 pub fn file(smith: Smith) -> impl Strategy<Value = Description> {
@@ -25,14 +25,9 @@ pub fn file(smith: Smith) -> impl Strategy<Value = Description> {
 
 /// Files that break the rule that they name.
 pub fn broken(smith: Smith) -> impl Strategy<Value = Planted> {
-    let rules: Vec<&'static Rule> = RULES.iter().copied().filter(|rule| is_small(rule)).collect();
+    let rules: Vec<&'static Rule> = small_rules().collect();
     (file(smith), select(rules), vec(any::<u8>(), 0..64))
         .prop_filter_map("some files have no place for the fault", |(file, rule, bytes)| {
             plant_from(rule, &file, &mut Unstructured::new(&bytes))
         })
-}
-
-/// Whether files that break the rule are small: a string or an array too long is not.
-fn is_small(rule: &Rule) -> bool {
-    !["META-005", "META-013"].contains(&rule.id)
 }

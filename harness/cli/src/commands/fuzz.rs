@@ -10,11 +10,9 @@ use arbitrary::Unstructured;
 use gguf_assay::process::Process;
 use gguf_assay::{CaseFiles, CaseResult, Channel, Options, Outcome, Profile, Verdict};
 use gguf_assay_cases::{AnyCase, BuiltFile, NewCase, Verdict as Wanted};
-use gguf_assay_format::{
-    Description, Fault, RULES, Rule, Segments, diagnose, lay_out, printable, rule,
-};
+use gguf_assay_format::{Description, Fault, Rule, Segments, diagnose, lay_out, printable, rule};
 use gguf_assay_oracle::Mode;
-use gguf_assay_smith::{Kind, Reach, Smith, plant, shrink};
+use gguf_assay_smith::{Kind, Reach, Smith, plant, shrink, small_rules};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::run::{Reader, reader, seconds_of};
@@ -129,8 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 /// The rules whose faults are planted.
 fn rules(ids: &[String]) -> Result<Vec<&'static Rule>> {
     if ids.is_empty() {
-        let is_small = |rule: &&&Rule| !["META-005", "META-013"].contains(&rule.id);
-        return Ok(RULES.iter().filter(is_small).copied().collect());
+        return Ok(small_rules().collect());
     }
     let find = |id: &String| {
         Rule::find(id).with_context(|| format!("there is no rule {id}; see gguf-assay list rules"))
