@@ -152,9 +152,6 @@ pub(crate) fn about() -> Vec<(&'static str, String)> {
 
 fn ours(input: &Input, engine: Engine) -> Result<Work<'_, [f32]>, String> {
     let kernel = engine.kernel(input.tensor_type).map_err(|error| error.to_string())?;
-    if engine != Engine::Scalar && kernel.is_portable() {
-        return Err("it has no code of its own for the type".into());
-    }
     Ok(Box::new(move |out| {
         kernel.dequantize(input.bytes(), ByteOrder::Little, out).expect("the lengths fit");
     }))

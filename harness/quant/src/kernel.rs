@@ -157,6 +157,7 @@ pub struct Kernel {
     engine: Engine,
     tensor_type: TensorType,
     format: &'static Format,
+    /// None of [`Engine::Scalar`], whose code is that of `format`.
     entry: Option<&'static Entry>,
 }
 
@@ -169,12 +170,6 @@ impl Kernel {
     /// The type that it is for.
     pub fn tensor_type(&self) -> &TensorType {
         &self.tensor_type
-    }
-
-    /// Whether it is the portable code: so are all of [`Engine::Scalar`], and those of types that
-    /// the engine has no code of its own for.
-    pub fn is_portable(&self) -> bool {
-        self.entry.is_none()
     }
 
     /// As [`dequantize`](fn@crate::dequantize): blocks in the byte order of the file, and as many

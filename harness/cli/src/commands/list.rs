@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                 .iter()
                 .filter(|t| t.status != Status::Removed)
                 .map(|t| kernels(t, chosen))
-                .collect::<Result<_>>()?
+                .collect()
         }
     };
     let rows: Vec<_> =
@@ -117,21 +117,15 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 }
 
 /// The engines that could dequantize a type, the one that does, and why the others do not.
-fn kernels(t: &TensorType, chosen: Engine) -> Result<(String, Vec<String>, serde_json::Value)> {
-    let mut available = vec![Engine::Scalar.name()];
-    let mut unavailable: Vec<(Engine, String)> = vec![];
-    for engine in Engine::ALL.into_iter().filter(|engine| *engine != Engine::Scalar) {
-        if !engine.is_available() {
-            let missing = engine.missing().join(", ");
-            unavailable.push((engine, format!("this machine lacks {missing}")));
-        } else if engine.kernel(t)?.is_portable() {
-            unavailable.push((engine, "it has no code for the type".into()));
-        } else {
-            available.push(engine.name());
-        }
-    }
-    let kernel = chosen.kernel(t)?;
-    let chosen_name = if kernel.is_portable() { Engine::Scalar } else { chosen }.name();
+fn kernels(t: &TensorType, chosen: Engine) -> (String, Vec<String>, serde_json::Value) {
+    let (available, unavailable): (Vec<_>, Vec<_>) =
+        Engine::ALL.into_iter().partition(|engine| engine.is_available());
+    let available: Vec<_> = available.into_iter().map(Engine::name).collect();
+    let unavailable: Vec<_> = unavailable
+        .into_iter()
+        .map(|engine| (engine, format!("this machine lacks {}", engine.missing().join(", "))))
+        .collect();
+    let chosen_name = chosen.name();
     let forced = std::env::var_os(VARIABLE).is_some();
     let mut notes: Vec<String> =
         unavailable.iter().map(|(engine, why)| format!("{engine}: {why}")).collect();
@@ -145,7 +139,7 @@ fn kernels(t: &TensorType, chosen: Engine) -> Result<(String, Vec<String>, serde
         "forced": forced,
     });
     let cells = vec![chosen_name.to_owned(), available.join(", "), notes.join("; ")];
-    Ok((t.name.to_owned(), cells, json))
+    (t.name.to_owned(), cells, json)
 }
 
 /// Columns as wide as their cells; the last is not padded.
