@@ -1,4 +1,4 @@
-//! The reader alone.
+//! The strict reader alone.
 
 #![cfg_attr(fuzzing, no_main)]
 

@@ -7,12 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod dequantize;
+mod diagnose;
 mod differential;
 mod parse;
 mod roundtrip;
 mod smith;
 
 pub use dequantize::{dequantize, dequantize_input};
+pub use diagnose::diagnose;
 pub use differential::differential;
 pub use parse::parse;
 pub use roundtrip::roundtrip;
@@ -22,8 +24,9 @@ pub use smith::smith;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its binary.
-pub const TARGETS: [(&str, Target); 5] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("parse", parse),
+    ("diagnose", diagnose),
     ("roundtrip", roundtrip),
     ("differential", differential),
     ("dequantize", dequantize),

@@ -1,0 +1,11 @@
+//! The diagnosis against the strict reading.
+
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| gguf_assay_fuzz::diagnose(data));
+
+#[cfg(not(fuzzing))]
+fn main() -> std::io::Result<()> {
+    gguf_assay_fuzz::replay(gguf_assay_fuzz::diagnose)
+}
