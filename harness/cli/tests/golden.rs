@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gguf_assay_cases::Corpus;
-use gguf_assay_format::{ByteOrder, Profile, Status, TENSOR_TYPES, read};
+use gguf_assay_format::{ByteOrder, Status, TENSOR_TYPES};
 use gguf_assay_oracle::NotDequantized;
 use gguf_assay_quant::dequantize;
 
@@ -37,30 +37,6 @@ fn transcript(args: &[&str]) -> String {
     text += &String::from_utf8(output.stderr).unwrap();
     let _ = writeln!(text, "[exit status {}]", output.status.code().unwrap());
     text
-}
-
-/// What the strict reader says about every case, one snapshot an area.
-#[test]
-fn errors() {
-    let corpus = Corpus::embedded();
-    let mut areas: Vec<&str> = corpus.cases.iter().map(|case| case.area()).collect();
-    areas.sort_unstable();
-    areas.dedup();
-    for area in areas {
-        let mut text = String::new();
-        for case in corpus.cases.iter().filter(|case| case.area() == area && !case.is_large()) {
-            let bytes = case.build().unwrap().to_bytes();
-            let says = Profile::ALL.map(|profile| match read(&bytes, profile) {
-                Ok(_) => "accepted".to_owned(),
-                Err(violation) => violation.to_string(),
-            });
-            let _ = match says {
-                [spec, ggml] if spec == ggml => writeln!(text, "{}\n  {spec}", case.id),
-                [spec, ggml] => writeln!(text, "{}\n  spec: {spec}\n  ggml: {ggml}", case.id),
-            };
-        }
-        snapshot("errors", area, &text);
-    }
 }
 
 /// What `check` answers, for files that need different answers.

@@ -17,12 +17,6 @@ impl<'a> Text<'a> {
     }
 }
 
-impl<'a> From<&'a [u8]> for Text<'a> {
-    fn from(bytes: &'a [u8]) -> Text<'a> {
-        Text(bytes)
-    }
-}
-
 impl<'a, const N: usize> From<&'a [u8; N]> for Text<'a> {
     fn from(bytes: &'a [u8; N]) -> Text<'a> {
         Text(bytes)

@@ -84,12 +84,9 @@ impl Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Details { rule, offset, report: Report { field, found, expected, .. } } = &*self.0;
-        write!(
-            f,
-            "{rule} at {field} (byte {offset:#x}): {}: found {found}, expected {expected}",
-            rule.title
-        )
+        let (rule, field, offset) = (self.rule(), self.field(), self.offset());
+        write!(f, "{rule} at {field} (byte {offset:#x}): {}: ", rule.title)?;
+        write!(f, "found {}, expected {}", self.found(), self.expected())
     }
 }
 

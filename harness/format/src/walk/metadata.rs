@@ -330,7 +330,8 @@ impl<'a> Walk<'a> {
         if let Some((index, entry)) = self.find("tokenizer.ggml.separator_token_id")
             && self.find("tokenizer.ggml.seperator_token_id").is_none()
         {
-            self.report(&rule::META_018, narrow(entry.offset), || {
+            let at = narrow(entry.offset).saturating_add(self.cursor.width.bytes());
+            self.report(&rule::META_018, at, || {
                 let found = format!("only \"{}\"", entry.key);
                 let expected = "also \"tokenizer.ggml.seperator_token_id\"".into();
                 (format!("metadata[{index}].key"), found, expected)

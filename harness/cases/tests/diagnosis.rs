@@ -1,0 +1,155 @@
+//! What the reference says about every case: in which words, at which place, and that what it has
+//! read of a valid file is that file.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use gguf_assay_cases::{BuiltFile, Case, Corpus};
+use gguf_assay_format::{Field, OwnedValue, Profile, Value, diagnose, lay_out, read};
+
+fn small() -> impl Iterator<Item = (Case, BuiltFile)> {
+    let cases = Corpus::embedded().cases.into_iter().filter(|case| !case.is_large());
+    cases.map(|case| {
+        let file = case.build().unwrap();
+        (case, file)
+    })
+}
+
+/// The words, against `golden/errors/`, one snapshot an area. After a change that is meant,
+/// `INSTA_UPDATE=always cargo test -p gguf-assay-cases --test diagnosis` writes the new ones.
+#[test]
+fn words() {
+    let mut areas: Vec<(String, String)> = Vec::new();
+    for (case, file) in small() {
+        let bytes = file.to_bytes();
+        let diagnosis = diagnose(&bytes);
+        let verdict = match Profile::ALL.map(|profile| diagnosis.accepted_by(profile)) {
+            [true, true] => "accepted",
+            [true, false] => "accepted by spec, refused by ggml",
+            [false, true] => "refused by spec, accepted by ggml",
+            [false, false] => "refused",
+        };
+        let required_by = case.rule.required_by();
+        let mut text =
+            format!("{} ({}, required by {required_by})\n  {verdict}\n", case.id, case.rule);
+        for violation in &diagnosis.violations {
+            let _ = write!(text, "  {violation}");
+            let _ = match violation.missing() {
+                Some(missing) => writeln!(text, " ({missing} missing)"),
+                None => writeln!(text),
+            };
+        }
+        if diagnosis.omitted > 0 {
+            let _ = writeln!(text, "  and {} more", diagnosis.omitted);
+        }
+        match areas.iter_mut().find(|(area, _)| area == case.area()) {
+            Some((_, all)) => all.push_str(&text),
+            None => areas.push((case.area().to_owned(), text)),
+        }
+    }
+    let mut settings = insta::Settings::clone_current();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/errors");
+    settings.set_snapshot_path(golden);
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for (area, text) in areas {
+            insta::assert_snapshot!(area, text);
+        }
+    });
+}
+
+/// A violation is said to be where the writer, which knows nothing of the reader, laid its field.
+/// Of files spoiled by hand, only fields up to the spoiled byte are where they were.
+#[test]
+fn places() {
+    let mut wrong = Vec::new();
+    let mut compared = 0;
+    for (case, file) in small() {
+        let mut description = case.description().unwrap();
+        if let Some(fault) = case.fault().unwrap().filter(|fault| fault.is_described()) {
+            fault.describe(&mut description).unwrap();
+        }
+        let laid = lay_out(&description);
+        let (file, sound) = (file.to_bytes(), laid.to_bytes());
+        let spoiled = sound.iter().zip(&file).position(|(a, b)| a != b);
+        let spoiled = spoiled.unwrap_or(sound.len().min(file.len())) as u64;
+        for violation in &diagnose(&file).violations {
+            let Some(Field { range, path }) = laid.field(violation.field()) else { continue };
+            // The reader's end is where the file should have ended.
+            if range.start > spoiled || path == "end" {
+                continue;
+            }
+            compared += 1;
+            // Of padding, the byte that is not zero.
+            let found = match path.ends_with("padding") {
+                true => range.contains(&violation.offset()),
+                false => range.start == violation.offset(),
+            };
+            if !found {
+                wrong.push(format!("{}: {violation}, laid at {range:#x?}", case.id));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {compared}\n{}", wrong.len(), wrong.join("\n"));
+    println!("{compared} places");
+    assert!(compared > 0);
+}
+
+/// What is read, written again, is the file, up to the end of the tensor table; behind it padding
+/// and gaps may be anything.
+#[test]
+fn read_and_written() {
+    let mut compared = 0;
+    for (case, file) in small() {
+        let bytes = file.to_bytes();
+        let Ok(gguf) = read(&bytes, Profile::Spec) else { continue };
+        let Some(description) = gguf.describe() else { continue };
+        compared += 1;
+        let again = lay_out(&description);
+        let end = again.field("padding").map_or(again.len(), |padding| padding.range.start);
+        let end = usize::try_from(end).unwrap();
+        assert!(again.to_bytes()[..end] == bytes[..end], "{}", case.id);
+        let written = again.to_bytes();
+        let read_again = read(&written, Profile::Spec).unwrap();
+        assert_eq!(read_again.tensors.len(), gguf.tensors.len(), "{}", case.id);
+        for (again, tensor) in read_again.tensors.iter().zip(&gguf.tensors) {
+            assert_eq!(read_again.tensor_bytes(again), gguf.tensor_bytes(tensor), "{}", case.id);
+        }
+    }
+    assert!(compared > 0);
+}
+
+/// Keys and tensors are found by name, the first of each name, and are what the case says.
+#[test]
+fn lookups() {
+    let text = |value: &OwnedValue| format!("{value:?}");
+    for (case, file) in small().filter(|(case, _)| !case.has_fault()) {
+        let bytes = file.to_bytes();
+        let Ok(gguf) = read(&bytes, Profile::Spec) else { continue };
+        let description = case.description().unwrap();
+        assert!(gguf.get("no such key").is_none() && gguf.tensor("no such tensor").is_none());
+        for (key, value) in &description.metadata {
+            let key = std::str::from_utf8(key).unwrap();
+            let found = *gguf.get(key).unwrap();
+            let (Value::Array(array), OwnedValue::Array(of)) = (found, value) else {
+                assert_eq!(text(&found.into()), text(value), "{}: {key}", case.id);
+                continue;
+            };
+            let elements = array.into_iter().map(|element| text(&element.into()));
+            assert!(elements.eq(of.iter().map(text)), "{}: {key}", case.id);
+            assert_eq!(array.is_empty(), of.len() == 0, "{}: {key}", case.id);
+            assert_eq!(array.byte_order(), description.byte_order, "{}: {key}", case.id);
+            if let Some(size) = array.element_type().size() {
+                assert_eq!(array.bytes().len() as u64, of.len() * size, "{}: {key}", case.id);
+            }
+        }
+        for tensor in &description.tensors {
+            let name = std::str::from_utf8(&tensor.name).unwrap();
+            let found = gguf.tensor(name).unwrap();
+            assert!(found.dims.iter().eq(tensor.dims.iter().copied()), "{}: {name}", case.id);
+            assert_eq!(found.dims.is_empty(), tensor.dims.is_empty(), "{}: {name}", case.id);
+            assert_eq!(found.type_id, tensor.type_id, "{}: {name}", case.id);
+        }
+    }
+}
