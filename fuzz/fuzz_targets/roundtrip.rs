@@ -6,6 +6,6 @@
 libfuzzer_sys::fuzz_target!(|data: &[u8]| gguf_assay_fuzz::roundtrip(data));
 
 #[cfg(not(fuzzing))]
-fn main() -> std::io::Result<()> {
-    gguf_assay_fuzz::replay(gguf_assay_fuzz::roundtrip)
+fn main() -> std::process::ExitCode {
+    gguf_assay_fuzz::main("roundtrip")
 }

@@ -15,11 +15,26 @@ pub fn dequantize_input(tensor_type: &TensorType, blocks: &[u8]) -> Vec<u8> {
     [&[first][..], blocks].concat()
 }
 
+/// The type that an input is of, and the rest of it.
+fn split(bytes: &[u8]) -> Option<(&'static TensorType, &[u8])> {
+    let (&first, bytes) = bytes.split_first()?;
+    let t = types().nth(usize::from(first) % types().count())?;
+    Some((t, bytes))
+}
+
+/// The rule of the type.
+pub(crate) fn rule(bytes: &[u8]) -> String {
+    let rule = split(bytes).map(|(t, _)| format!("QUANT-{:03}", t.id));
+    match rule.and_then(|id| gguf_assay_quant::rule::find(&id)) {
+        Some(rule) => format!("{rule}: {}", rule.title),
+        None => "none: there is no block".into(),
+    }
+}
+
 /// Takes the first byte for a type and the rest for blocks of it: every kernel that the machine has
 /// gives the reference's numbers, and ggml does too, if it has a function for the type.
 pub fn dequantize(bytes: &[u8]) {
-    let Some((&first, bytes)) = bytes.split_first() else { return };
-    let t = types().nth(usize::from(first) % types().count()).expect("an index below the count");
+    let Some((t, bytes)) = split(bytes) else { return };
     let blocks = bytes.len() / t.block_bytes as usize;
     let bytes = &bytes[..blocks * t.block_bytes as usize];
     let mut expected = vec![0.0; blocks * t.block_len as usize];

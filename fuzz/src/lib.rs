@@ -2,7 +2,8 @@
 //!
 //! A function panics if something does not hold; that is the finding. `cargo fuzz run parse` gives
 //! them inputs; `cargo test -p gguf-assay-fuzz` gives them the corpus and what fuzzing has found
-//! before, on stable Rust; `cargo run -p gguf-assay-fuzz --bin parse FILE…` gives them a file.
+//! before, on stable Rust; `cargo run -p gguf-assay-fuzz --bin parse FILE…` gives them a file, and
+//! makes a regression of it ([`replay`]).
 
 #![forbid(unsafe_code)]
 
@@ -10,38 +11,59 @@ mod dequantize;
 mod diagnose;
 mod differential;
 mod parse;
+mod replay;
 mod roundtrip;
 mod smith;
+
+use std::process::ExitCode;
+
+use gguf_assay_format::Profile;
 
 pub use dequantize::{dequantize, dequantize_input};
 pub use diagnose::diagnose;
 pub use differential::differential;
 pub use parse::parse;
+pub use replay::replay;
 pub use roundtrip::roundtrip;
 pub use smith::smith;
 
-/// What a target tries; it panics if something does not hold.
-pub type Target = fn(&[u8]);
+/// A fuzz target.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The name of its binary.
+    pub name: &'static str,
+    /// What it tries; panics if something does not hold.
+    pub run: fn(&[u8]),
+    /// What an input is about: a rule, for people.
+    pub rule: fn(&[u8]) -> String,
+}
 
-/// Every target, by the name of its binary.
-pub const TARGETS: [(&str, Target); 6] = [
-    ("parse", parse),
-    ("diagnose", diagnose),
-    ("roundtrip", roundtrip),
-    ("differential", differential),
-    ("dequantize", dequantize),
-    ("smith", smith),
+/// Every target.
+pub const TARGETS: [Target; 6] = [
+    Target { name: "parse", run: parse, rule: rule_of_file },
+    Target { name: "diagnose", run: diagnose, rule: rule_of_file },
+    Target { name: "roundtrip", run: roundtrip, rule: rule_of_file },
+    Target { name: "differential", run: differential, rule: rule_of_file },
+    Target { name: "dequantize", run: dequantize, rule: dequantize::rule },
+    Target { name: "smith", run: smith, rule: smith::rule },
 ];
 
-/// Gives a target the files that are named on the command line.
+/// The `main` of a target's binary without the fuzzer: [`replay`] with the command line.
 ///
-/// # Errors
+/// # Panics
 ///
-/// If a file cannot be read.
-pub fn replay(target: Target) -> std::io::Result<()> {
-    for path in std::env::args_os().skip(1) {
-        target(&std::fs::read(&path)?);
-        println!("{}: nothing found", path.display());
+/// If there is no such target.
+pub fn main(name: &str) -> ExitCode {
+    let target = TARGETS.into_iter().find(|target| target.name == name).expect("a target's name");
+    replay(target, std::env::args_os())
+}
+
+/// The first rule that a file breaks, by any profile.
+fn rule_of_file(bytes: &[u8]) -> String {
+    let diagnosis = gguf_assay_format::diagnose(bytes);
+    let binds = |profile| diagnosis.violations.iter().find(|violation| violation.binds(profile));
+    match Profile::ALL.into_iter().find_map(binds).or(diagnosis.violations.first()) {
+        Some(violation) => violation.to_string(),
+        None => "none: the file is valid".into(),
     }
-    Ok(())
 }

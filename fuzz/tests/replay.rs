@@ -10,9 +10,9 @@ use gguf_assay_fuzz::{TARGETS, dequantize_input};
 fn targets_over_the_corpus() {
     for case in Corpus::embedded().cases.iter().filter(|case| !case.is_large()) {
         let bytes = case.build().expect("a case of the corpus").to_bytes();
-        for (name, target) in TARGETS {
-            println!("{name}: {}", case.id);
-            target(&bytes);
+        for target in TARGETS {
+            println!("{}: {}", target.name, case.id);
+            (target.run)(&bytes);
         }
     }
 }
@@ -21,12 +21,12 @@ fn targets_over_the_corpus() {
 #[test]
 fn targets_over_regressions() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/regressions");
-    for (name, target) in TARGETS {
-        let Ok(entries) = fs::read_dir(folder.join(name)) else { continue };
+    for target in TARGETS {
+        let Ok(entries) = fs::read_dir(folder.join(target.name)) else { continue };
         for entry in entries {
             let path = entry.expect("an entry of the folder").path();
-            println!("{name}: {}", path.display());
-            target(&fs::read(path).expect("a regression"));
+            println!("{}: {}", target.name, path.display());
+            (target.run)(&fs::read(path).expect("a regression"));
         }
     }
 }
