@@ -59,7 +59,8 @@ esac
 command -v nvidia-smi >/dev/null || fail 'no GPU: nvidia-smi, a part of the driver, is not there'
 machine=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader -i 0) ||
     fail 'no GPU: nvidia-smi finds none'
-export LD_LIBRARY_PATH="${LD_LIBRARY_PATH-}$(nvrtc_folders)"
+LD_LIBRARY_PATH="${LD_LIBRARY_PATH-}$(nvrtc_folders)"
+export LD_LIBRARY_PATH
 
 if command -v cargo >/dev/null; then
     build

@@ -1,10 +1,23 @@
 //! Every target over the corpus, and over what fuzzing has found before, on stable Rust.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use gguf_assay_cases::Corpus;
 use gguf_assay_fuzz::{TARGETS, dequantize_input};
+
+/// `.clusterfuzzlite/build.sh` and `.ci/run` take the files of `fuzz_targets/` for the targets.
+#[test]
+fn each_target_has_a_program_and_each_program_a_target() {
+    let entries = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz_targets"));
+    let paths = entries.expect("the folder").map(|entry| entry.expect("an entry").path());
+    let programs: BTreeSet<String> = paths
+        .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    let targets = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(programs, targets);
+}
 
 #[test]
 fn targets_over_the_corpus() {

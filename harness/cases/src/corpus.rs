@@ -1,6 +1,6 @@
 //! The corpus: all cases, embedded or from a folder.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use gguf_assay_format::{Layout, Rule, lay_out, rule};
@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::any::AnyCase;
 use crate::block::{BlockCase, RawBlock};
 use crate::case::{Case, CaseError, RawCase, RawDescription};
+use crate::expected::sha256;
 
 /// Files of at most this many bytes are committed beside the TOML.
 pub const MAX_COMMITTED: u64 = 4096;
@@ -26,6 +27,8 @@ pub struct Corpus {
     pub withdrawn: HashMap<String, String>,
     /// The file that each case is from, for the linter.
     pub(crate) files: HashMap<String, String>,
+    /// The hash and name of each file.
+    texts: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
@@ -111,12 +114,21 @@ impl Corpus {
         self.all().find(|case| case.id() == id)
     }
 
+    /// SHA-256, in hex, of what the files say and of which cases are there: the same for the same
+    /// cases, in whatever order they are.
+    pub fn digest(&self) -> String {
+        let ids: BTreeSet<&str> = self.all().map(|case| case.id()).collect();
+        let lines = self.texts.iter().map(String::as_str).chain(ids);
+        sha256(lines.flat_map(|line| [line, "\n"]).collect::<String>().as_bytes())
+    }
+
     /// Adds the cases of another corpus.
     pub fn extend(&mut self, other: Corpus) {
         self.cases.extend(other.cases);
         self.blocks.extend(other.blocks);
         self.withdrawn.extend(other.withdrawn);
         self.files.extend(other.files);
+        self.texts.extend(other.texts);
     }
 
     fn parse<'a>(files: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Corpus, CaseError> {
@@ -132,6 +144,7 @@ impl Corpus {
                 continue;
             }
             let raw: RawFile = toml::from_str(text).map_err(error)?;
+            corpus.texts.insert(format!("{}  {name}", sha256(text.as_bytes())));
             for case in raw.case {
                 corpus.files.insert(case.id.clone(), name.into());
                 corpus.cases.push(Case::parse(case)?);

@@ -189,3 +189,29 @@ values = [[32, 1.0]]
         assert!(complaint.contains(complaint_part), "{to}: {complaint}");
     }
 }
+
+/// A report of one part of the cases says by it of which cases it is a part.
+#[test]
+fn a_digest_is_of_the_cases_and_not_of_their_order() {
+    let more = |summary: &str| {
+        let text = format!(
+            "[[case]]\nid = \"read/mine/one\"\nrule = \"META-006\"\nsummary = \"{summary}\"\n\
+             source = \"the text\"\nmetadata = []\nverdict = {{ spec = \"accept\", ggml = \"accept\" }}\n"
+        );
+        Corpus::from_toml("mine.toml", &text).unwrap()
+    };
+    let join = |mut one: Corpus, other: Corpus| {
+        one.extend(other);
+        one.digest()
+    };
+    let embedded = Corpus::embedded;
+    let joined = join(embedded(), more("one"));
+    assert_eq!(joined, join(more("one"), embedded()));
+    assert_eq!(embedded().digest(), embedded().digest());
+    let mut fewer = embedded();
+    fewer.cases.retain(|case| case.area() != "endianness");
+    for other in [embedded().digest(), fewer.digest(), join(embedded(), more("another"))] {
+        assert_ne!(joined, other);
+    }
+    assert_ne!(embedded().digest(), fewer.digest());
+}

@@ -38,6 +38,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(commands::run::Args),
+    Report(commands::report::Args),
     Check(commands::check::Args),
     Dequantize(commands::dequantize::Args),
     List(commands::list::Args),
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
     }));
     let status = match cli.command {
         Command::Run(args) => commands::run::run(&args),
+        Command::Report(args) => commands::report::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Dequantize(args) => commands::dequantize::run(&args),
         Command::List(args) => commands::list::run(&args),

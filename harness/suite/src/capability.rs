@@ -140,7 +140,7 @@ impl Capability {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::SubjectReport;
+    use crate::report::{CorpusId, SubjectReport};
     use crate::{About, CaseResult, Run};
 
     fn result(case: &str, outcome: Option<Outcome>, verdict: Verdict) -> CaseResult {
@@ -175,7 +175,13 @@ mod tests {
             assert!(corpus.find(&result.case).is_some(), "{}", result.case);
         }
         let run = Run { about: About::new("reader", "1.2"), results, stale: Vec::new() };
-        let report = Report::new("", "ggml", 8, vec![SubjectReport::of("reader", run)]);
+        let report = Report::new(
+            "",
+            "ggml",
+            CorpusId::of(&corpus),
+            8,
+            vec![SubjectReport::of("reader", run)],
+        );
         let capabilities = Capabilities::of(&report, &corpus).unwrap();
         let reader = &capabilities.subjects[0];
         assert_eq!((reader.name.as_str(), reader.version.as_str()), ("reader", "1.2"));
@@ -194,8 +200,9 @@ mod tests {
     #[test]
     fn nothing_is_recorded_of_what_was_not_run() {
         let absent = SubjectReport::skipped("reader", "not installed");
-        let report = Report::new("", "ggml", 0, vec![absent]);
-        let error = Capabilities::of(&report, &Corpus::embedded()).unwrap_err();
+        let corpus = Corpus::embedded();
+        let report = Report::new("", "ggml", CorpusId::of(&corpus), 0, vec![absent]);
+        let error = Capabilities::of(&report, &corpus).unwrap_err();
         assert_eq!(error, "reader: not installed");
     }
 }

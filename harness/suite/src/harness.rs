@@ -1,5 +1,6 @@
 //! A test target of which every case is a test.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,13 +10,18 @@ use gguf_assay_format::Profile;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::process::{Bounds, Process, Program};
-use crate::run::run_case;
+use crate::report::{CorpusId, Report, SubjectReport};
+use crate::run::{run_case, skipped};
 use crate::{
-    CaseFiles, Channel, Expectations, InProcess, Options, Subject, Unclear, Verdict, serve,
+    CaseFiles, CaseResult, Channel, Expectations, InProcess, Options, Run, Subject, Unclear,
+    Verdict, serve,
 };
 
 /// Asks the test target to be an adapter for itself.
 const SERVE: &str = "--gguf-assay-serve";
+
+/// The variable that names a folder to write the results into.
+const RESULTS: &str = "GGUF_ASSAY_RESULTS";
 
 /// Runs the cases as tests of a reader, in a target with `harness = false`.
 ///
@@ -26,6 +32,10 @@ const SERVE: &str = "--gguf-assay-serve";
 ///   fails one case and not the run.
 ///
 /// Cases whose files are large are ignored; `--include-ignored` runs them.
+///
+/// Where the variable `GGUF_ASSAY_RESULTS` names a folder, each process writes a [`Report`] of the
+/// cases that it ran into it, as cargo-nextest starts one process a case and CI jobs run one part of
+/// the cases each. `gguf-assay report` merges them.
 pub struct Harness<S> {
     subject: S,
     corpus: Corpus,
@@ -88,8 +98,8 @@ impl<S: Subject + Send + 'static> Harness<S> {
         }
         let isolated = args.iter().any(|arg| arg == "--isolated");
         let arguments = Arguments::from_iter(args.into_iter().filter(|arg| arg != "--isolated"));
-        match self.trials(isolated) {
-            Ok(trials) => libtest_mimic::run(&arguments, trials).exit_code(),
+        match self.run(isolated, &arguments) {
+            Ok(code) => code,
             Err(error) => {
                 eprintln!("error: {error}");
                 ExitCode::from(2)
@@ -97,7 +107,31 @@ impl<S: Subject + Send + 'static> Harness<S> {
         }
     }
 
-    fn trials(self, isolated: bool) -> Result<Vec<Trial>, String> {
+    fn run(self, isolated: bool, arguments: &Arguments) -> Result<ExitCode, String> {
+        let results = std::env::var_os(RESULTS).filter(|folder| !folder.is_empty());
+        let corpus = CorpusId::of(&self.corpus);
+        let profile = self.profile;
+        let large: Vec<(usize, CaseResult)> = (self.corpus.all().enumerate())
+            .filter(|(_, case)| case.is_large() && !arguments.include_ignored && !arguments.ignored)
+            .map(|(place, case)| {
+                (place, skipped(case, "its file is large; --include-ignored runs it"))
+            })
+            .collect();
+        let (trials, shared) = self.trials(isolated)?;
+        let conclusion = libtest_mimic::run(arguments, trials);
+        if let Some(folder) = results.filter(|_| !arguments.list) {
+            let run = shared.run(large);
+            let (name, cases) = (run.about.name.clone(), run.results.len());
+            let subjects = vec![SubjectReport::of(&name, run)];
+            // No ggml is at hand here; the command knows the one that the verdicts come from.
+            let report = Report::new("", profile.name(), corpus, cases, subjects);
+            let written = report.write_into(Path::new(&folder));
+            written.map_err(|e| format!("{RESULTS}: {}: {e}", Path::new(&folder).display()))?;
+        }
+        Ok(conclusion.exit_code())
+    }
+
+    fn trials(self, isolated: bool) -> Result<(Vec<Trial>, Arc<Shared>), String> {
         let expectations = match &self.expectations {
             Some(path) => {
                 let text = std::fs::read_to_string(path);
@@ -128,24 +162,29 @@ impl<S: Subject + Send + 'static> Harness<S> {
             channel: Mutex::new(channel),
             files: CaseFiles::new().map_err(|e| e.to_string())?,
             options,
+            stale,
+            results: Mutex::default(),
         });
         let mut trials: Vec<Trial> = Vec::new();
-        for case in self.corpus.cases {
+        // In the order of `Corpus::all`.
+        let blocks = self.corpus.cases.len();
+        for (place, case) in self.corpus.cases.into_iter().enumerate() {
             let shared = Arc::clone(&shared);
             let (id, large) = (case.id.clone(), case.is_large());
-            let trial = Trial::test(id, move || shared.judge(AnyCase::Read(&case)));
+            let trial = Trial::test(id, move || shared.judge(place, AnyCase::Read(&case)));
             trials.push(trial.with_ignored_flag(large));
         }
-        for case in self.corpus.blocks {
+        for (place, case) in (blocks..).zip(self.corpus.blocks) {
             let shared = Arc::clone(&shared);
             let id = case.id.clone();
-            trials.push(Trial::test(id, move || shared.judge(AnyCase::Dequantize(&case))));
+            trials.push(Trial::test(id, move || shared.judge(place, AnyCase::Dequantize(&case))));
         }
+        let stale = shared.stale.clone();
         trials.push(Trial::test("expectations/none-is-stale", move || match stale.is_empty() {
             true => Ok(()),
             false => Err(stale.join("\n").into()),
         }));
-        Ok(trials)
+        Ok((trials, shared))
     }
 }
 
@@ -153,12 +192,30 @@ struct Shared {
     channel: Mutex<Box<dyn Channel + Send>>,
     files: CaseFiles,
     options: Options,
+    stale: Vec<String>,
+    /// By the case's place in the corpus.
+    results: Mutex<BTreeMap<usize, CaseResult>>,
 }
 
 impl Shared {
-    fn judge(&self, case: AnyCase<'_>) -> Result<(), Failed> {
+    /// What came of the cases that were run, and of these others.
+    fn run(&self, others: Vec<(usize, CaseResult)>) -> Run {
+        let channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.extend(others);
+        Run {
+            about: channel.about().clone(),
+            results: results.values().cloned().collect(),
+            stale: self.stale.clone(),
+        }
+    }
+
+    fn judge(&self, place: usize, case: AnyCase<'_>) -> Result<(), Failed> {
         let mut channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
         let result = run_case(channel.as_mut(), case, &self.files, &self.options);
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.insert(place, result.clone());
+        drop(results);
         if result.verdict.is_failure() {
             let outcome = result.outcome.map_or("not run", |outcome| outcome.name());
             let mut text = format!(

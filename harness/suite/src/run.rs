@@ -83,20 +83,25 @@ pub fn run(
     Run { about: channel.about().clone(), results, stale: Vec::new() }
 }
 
+/// A case that the subject is not asked, and why.
+pub(crate) fn skipped(case: AnyCase<'_>, why: &str) -> CaseResult {
+    CaseResult {
+        case: case.id().into(),
+        outcome: None,
+        verdict: Verdict::Skipped,
+        detail: why.into(),
+        reason: None,
+        millis: 0,
+    }
+}
+
 pub(crate) fn run_case(
     channel: &mut dyn Channel,
     case: AnyCase<'_>,
     files: &CaseFiles,
     options: &Options,
 ) -> CaseResult {
-    let skipped = |detail: &str| CaseResult {
-        case: case.id().into(),
-        outcome: None,
-        verdict: Verdict::Skipped,
-        detail: detail.into(),
-        reason: None,
-        millis: 0,
-    };
+    let skipped = |detail: &str| skipped(case, detail);
     if case.is_large() && !options.large {
         return skipped("its file is large; run with --large");
     }

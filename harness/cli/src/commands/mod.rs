@@ -10,6 +10,7 @@ pub(crate) mod fuzz;
 pub(crate) mod generate;
 pub(crate) mod list;
 pub(crate) mod real;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod subjects;

@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use gguf_assay::capability::Capabilities;
 use gguf_assay::process::{Bounds, Process, Program};
-use gguf_assay::report::{Report, SubjectReport};
-use gguf_assay::{CaseFiles, Expectations, Options, Profile, Unclear};
+use gguf_assay::report::{CorpusId, Report, SubjectReport};
+use gguf_assay::{CaseFiles, Corpus, Expectations, Options, Profile, Unclear};
 use gguf_assay_cases::AnyCase;
 use gguf_assay_subjects::{Status, SubjectFolder, cache_dir};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -45,16 +45,8 @@ pub(crate) struct Args {
     /// Whose rules count
     #[arg(long, default_value = "ggml")]
     profile: Profile,
-    /// How to print the results; `json` is stable and documented, `capabilities` is who reads which
-    /// tensor types, as JSON
-    #[arg(long, default_value = "text")]
-    format: Format,
-    /// Write the results to a file
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-    /// Also list the known failures, by reason
-    #[arg(long, short)]
-    verbose: bool,
+    #[command(flatten)]
+    output: Output,
     /// Also run cases with large files (gigabytes)
     #[arg(long)]
     large: bool,
@@ -66,6 +58,21 @@ pub(crate) struct Args {
     timeout: Option<f32>,
 }
 
+/// How results are put out.
+#[derive(clap::Args)]
+pub(super) struct Output {
+    /// How to print the results; `json` is stable and documented, `capabilities` is who reads which
+    /// tensor types, as JSON
+    #[arg(long, default_value = "text")]
+    format: Format,
+    /// Write the results to a file
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Also list the known failures, by reason
+    #[arg(long, short)]
+    verbose: bool,
+}
+
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Format {
     Text,
@@ -73,6 +80,37 @@ enum Format {
     Markdown,
     Capabilities,
 }
+
+impl Output {
+    /// Prints or writes the report, and says with what status to exit.
+    pub(super) fn put(&self, report: &Report, corpus: &Corpus) -> Result<u8> {
+        let text = match self.format {
+            Format::Text => report.to_text(corpus, self.verbose),
+            Format::Json => report.to_json() + "\n",
+            Format::Markdown => report.to_markdown(),
+            Format::Capabilities => {
+                let capabilities = Capabilities::of(report, corpus).map_err(anyhow::Error::msg)?;
+                capabilities.to_json() + "\n"
+            }
+        };
+        match &self.out {
+            Some(path) => {
+                std::fs::write(path, &text)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            None => print(&text)?,
+        }
+        Ok(if report.is_as_expected() { crate::SUCCESS } else { crate::FINDINGS })
+    }
+}
+
+/// The ggml that the verdicts of the profile `ggml` come from.
+pub(super) fn ggml() -> String {
+    format!("{} ({})", gguf_assay_oracle::version(), gguf_assay_oracle::source())
+}
+
+/// What a program that is given by its command line is called until it says what it is.
+const ADAPTER: &str = "adapter";
 
 /// A subject to run, or why not.
 struct Job {
@@ -92,29 +130,10 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let timeout = args.timeout.map(seconds_of).transpose()?;
     let jobs = jobs(args, timeout)?;
     let files = CaseFiles::new().context("cannot make a folder for the cases' files")?;
-    let whole = args.filter.is_empty();
-    let reports = run_all(&jobs, &cases, &files, whole);
-
-    let ggml = gguf_assay_oracle::version();
-    let ggml = format!("{ggml} ({})", gguf_assay_oracle::source());
-    let report = Report::new(&ggml, args.profile.name(), cases.len(), reports);
-    let text = match args.format {
-        Format::Text => report.to_text(&corpus, args.verbose),
-        Format::Json => report.to_json() + "\n",
-        Format::Markdown => report.to_markdown(),
-        Format::Capabilities => {
-            let capabilities = Capabilities::of(&report, &corpus).map_err(anyhow::Error::msg)?;
-            capabilities.to_json() + "\n"
-        }
-    };
-    match &args.out {
-        Some(path) => {
-            std::fs::write(path, &text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
-        }
-        None => print(&text)?,
-    }
-    Ok(if report.is_as_expected() { crate::SUCCESS } else { crate::FINDINGS })
+    let reports = run_all(&jobs, &cases, &corpus, &files);
+    let profile = args.profile.name();
+    let report = Report::new(&ggml(), profile, CorpusId::of(&corpus), cases.len(), reports);
+    args.output.put(&report, &corpus)
 }
 
 fn jobs(args: &Args, timeout: Option<Duration>) -> Result<Vec<Job>> {
@@ -139,7 +158,7 @@ fn jobs(args: &Args, timeout: Option<Duration>) -> Result<Vec<Job>> {
         };
         let program = adapter(command)?;
         return Ok(vec![Job {
-            name: "adapter".into(),
+            name: ADAPTER.into(),
             program: Ok(program),
             bounds: bounds(Bounds::default()),
             options: options(expectations, Unclear::default()),
@@ -189,7 +208,7 @@ pub(super) struct Reader {
 pub(super) fn reader(subject: Option<&str>, command: Option<&str>) -> Result<Reader> {
     if let Some(command) = command {
         return Ok(Reader {
-            name: "adapter".into(),
+            name: ADAPTER.into(),
             program: adapter(command)?,
             bounds: Bounds::default(),
             unclear: Unclear::default(),
@@ -234,8 +253,8 @@ pub(super) fn adapter(command: &str) -> Result<Program> {
 fn run_all(
     jobs: &[Job],
     cases: &[AnyCase<'_>],
+    corpus: &Corpus,
     files: &CaseFiles,
-    whole: bool,
 ) -> Vec<SubjectReport> {
     let bars = MultiProgress::new();
     if !std::io::stderr().is_terminal() {
@@ -250,7 +269,7 @@ fn run_all(
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(index) else { return };
-                    let report = run_job(job, cases, files, whole, &bars);
+                    let report = run_job(job, cases, corpus, files, &bars);
                     if let Ok(mut reports) = reports.lock() {
                         reports[index] = Some(report);
                     }
@@ -264,8 +283,8 @@ fn run_all(
 fn run_job(
     job: &Job,
     cases: &[AnyCase<'_>],
+    corpus: &Corpus,
     files: &CaseFiles,
-    whole: bool,
     bars: &MultiProgress,
 ) -> SubjectReport {
     let program = match &job.program {
@@ -285,10 +304,14 @@ fn run_job(
         bar.set_message(result.case.clone());
         bar.inc(1);
     });
-    if whole {
-        let ids = cases.iter().map(|case| case.id());
-        run.stale = job.options.expectations.stale(ids, job.options.profile);
-    }
+    // Of all cases, whichever are run: parts of a run say the same.
+    let ids = corpus.all().map(|case| case.id());
+    run.stale = job.options.expectations.stale(ids, job.options.profile);
     bar.finish_and_clear();
-    SubjectReport::of(&job.name, run)
+    // Results of several adapters merge into one report.
+    let name = match job.name.as_str() {
+        ADAPTER if !run.about.name.is_empty() => run.about.name.clone(),
+        name => name.into(),
+    };
+    SubjectReport::of(&name, run)
 }

@@ -1,15 +1,23 @@
-//! Reports of a run: text for people, JSON for programs, Markdown for READMEs.
+//! Reports of a run: text for people, JSON for programs, Markdown for READMEs. Several runs, or parts
+//! of one, merge into one report.
+
+mod merge;
+mod parse;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use gguf_assay_cases::Corpus;
+use gguf_assay_cases::{Corpus, sha256};
 use serde::{Deserialize, Serialize};
+
+pub use merge::merge;
 
 use crate::{CaseResult, Outcome, Run, Verdict};
 
 /// The name and version of the JSON schema of a [`Report`].
-pub const SCHEMA: &str = "gguf-assay/results/1";
+pub const SCHEMA: &str = "gguf-assay/results/2";
 
 /// A run of several subjects. Its JSON is stable: fields are added, not changed, within a version
 /// of the [`SCHEMA`].
@@ -19,18 +27,39 @@ pub struct Report {
     pub schema: String,
     /// The version of gguf-assay.
     pub version: String,
-    /// The version and source of the ggml that the profile `ggml` stands for.
+    /// The version and source of the ggml that the profile `ggml` stands for; empty where the run
+    /// does not know it, as in a test target.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ggml: String,
     /// The profile.
     pub profile: String,
+    /// The cases that there are.
+    pub corpus: CorpusId,
     /// How many cases were chosen.
     pub cases: usize,
     /// The subjects, in the order of the run.
     pub subjects: Vec<SubjectReport>,
 }
 
+/// Which cases a report is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CorpusId {
+    /// How many there are, chosen or not.
+    pub cases: usize,
+    /// [`Corpus::digest`].
+    pub sha256: String,
+}
+
+impl CorpusId {
+    /// That of a corpus.
+    pub fn of(corpus: &Corpus) -> CorpusId {
+        CorpusId { cases: corpus.all().count(), sha256: corpus.digest() }
+    }
+}
+
 /// One subject of a report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "parse::Subject")]
 pub struct SubjectReport {
     /// The name under which it was asked for.
     pub name: String,
@@ -72,6 +101,7 @@ impl SubjectReport {
         SubjectReport { name, skipped: None, error, counts: BTreeMap::new(), run: None }
     }
 
+    /// The name and version.
     fn title(&self) -> String {
         match &self.run {
             Some(run) if run.about.version.is_empty() => self.name.clone(),
@@ -86,16 +116,32 @@ impl SubjectReport {
 }
 
 impl Report {
-    /// A report of these subjects.
-    pub fn new(ggml: &str, profile: &str, cases: usize, subjects: Vec<SubjectReport>) -> Report {
+    /// A report of these subjects, who were asked this many cases of the corpus.
+    pub fn new(
+        ggml: &str,
+        profile: &str,
+        corpus: CorpusId,
+        cases: usize,
+        subjects: Vec<SubjectReport>,
+    ) -> Report {
         Report {
             schema: SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             ggml: ggml.into(),
             profile: profile.into(),
+            corpus,
             cases,
             subjects,
         }
+    }
+
+    /// The subjects that were run, and how many cases of the corpus each has no result for, where
+    /// that is any.
+    pub fn missing(&self) -> impl Iterator<Item = (&SubjectReport, usize)> {
+        self.subjects.iter().filter_map(|subject| {
+            let missing = self.corpus.cases.saturating_sub(subject.run.as_ref()?.results.len());
+            (missing > 0).then_some((subject, missing))
+        })
     }
 
     /// Whether something was judged and nothing is wrong.
@@ -110,6 +156,23 @@ impl Report {
     pub fn to_json(&self) -> String {
         // The report is plain data with string keys: nothing in it can fail.
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Writes the JSON into a folder, beside what other processes write there: whole or not at all,
+    /// under a name made of its hash. Returns where it is.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    pub fn write_into(&self, folder: &Path) -> io::Result<PathBuf> {
+        let json = self.to_json() + "\n";
+        let name = &sha256(json.as_bytes())[..32];
+        let path = folder.join(format!("{name}.json"));
+        let unfinished = folder.join(format!("{name}.{}", std::process::id()));
+        fs::create_dir_all(folder)?;
+        fs::write(&unfinished, json)?;
+        fs::rename(&unfinished, &path)?;
+        Ok(path)
     }
 
     /// For a terminal: the matrix, then what is wrong, then how each subject fails as known.
@@ -144,6 +207,9 @@ impl Report {
                 let _ = writeln!(text, "\n{}: could not be run: {error}", subject.name);
             }
         }
+        for line in self.incomplete() {
+            let _ = writeln!(text, "\n{line}");
+        }
         let judged = self.subjects.iter().filter_map(|subject| subject.run.as_ref());
         let failed = judged
             .clone()
@@ -151,10 +217,10 @@ impl Report {
             .sum::<usize>();
         let _ = writeln!(
             text,
-            "\n{} cases, profile {}, ggml {}: {} judged, {}",
-            self.cases,
+            "\n{}, profile {}{}: {} judged, {}",
+            self.extent(),
             self.profile,
-            self.ggml,
+            self.ggml(),
             match judged.clone().count() {
                 1 => "1 subject".to_owned(),
                 count => format!("{count} subjects"),
@@ -235,12 +301,32 @@ impl Report {
                 let _ = writeln!(text, "| {} |", rule.join(" | "));
             }
         }
-        let _ = writeln!(
-            text,
-            "\n{} cases, profile `{}`, ggml {}.",
-            self.cases, self.profile, self.ggml
-        );
+        let _ = writeln!(text, "\n{}, profile `{}`{}.", self.extent(), self.profile, self.ggml());
+        for line in self.incomplete() {
+            let _ = writeln!(text, "\n{line}.");
+        }
         text
+    }
+
+    /// How many cases there are results for, and of how many.
+    fn extent(&self) -> String {
+        match self.corpus.cases {
+            all if all > self.cases => format!("{} of {all} cases", self.cases),
+            all => format!("{all} cases"),
+        }
+    }
+
+    /// A line for each subject that has results for fewer cases than others.
+    fn incomplete(&self) -> impl Iterator<Item = String> {
+        self.missing().filter_map(|(subject, missing)| {
+            let has = self.corpus.cases - missing;
+            let title = subject.title();
+            (has < self.cases).then(|| format!("{title}: {has} of {} cases", self.corpus.cases))
+        })
+    }
+
+    fn ggml(&self) -> String {
+        if self.ggml.is_empty() { String::new() } else { format!(", ggml {}", self.ggml) }
     }
 }
 
