@@ -138,7 +138,7 @@ fn lookups() {
             };
             let elements = array.into_iter().map(|element| text(&element.into()));
             assert!(elements.eq(of.iter().map(text)), "{}: {key}", case.id);
-            assert_eq!(array.is_empty(), of.len() == 0, "{}: {key}", case.id);
+            assert_eq!(array.is_empty(), of.is_empty(), "{}: {key}", case.id);
             assert_eq!(array.byte_order(), description.byte_order, "{}: {key}", case.id);
             if let Some(size) = array.element_type().size() {
                 assert_eq!(array.bytes().len() as u64, of.len() * size, "{}: {key}", case.id);
