@@ -346,10 +346,14 @@ impl Planter<'_, '_> {
     /// Ends the file within a field that has bytes, before the data section.
     fn cut_before_data(&mut self) -> Fault {
         let layout = self.layout();
+        // Of a file that is shorter than a count in it, that count would be the first thing wrong.
+        let most = self.description.tensors.len().max(self.description.metadata.len()) as u64;
+        let counts = ["header.magic", "header.version", "header.tensor_count"];
         let fields: Vec<_> = layout
             .fields
             .iter()
             .filter(|field| field.range.start < layout.data_offset.max(layout.len()))
+            .filter(|field| field.range.start >= most || counts.contains(&field.path.as_str()))
             .filter(|field| !field.range.is_empty())
             .filter(|field| !field.path.ends_with("padding") && !field.path.ends_with("data"))
             .collect();
