@@ -150,6 +150,8 @@ fn lookups() {
             assert!(found.dims.iter().eq(tensor.dims.iter().copied()), "{}: {name}", case.id);
             assert_eq!(found.dims.is_empty(), tensor.dims.is_empty(), "{}: {name}", case.id);
             assert_eq!(found.type_id, tensor.type_id, "{}: {name}", case.id);
+            let bytes = gguf.tensor_bytes(found).unwrap();
+            assert_eq!(bytes.is_empty(), tensor.data.is_empty(), "{}: {name}", case.id);
         }
     }
 }
