@@ -20,7 +20,7 @@ pub struct Capabilities {
     pub schema: String,
     /// The profile.
     pub profile: String,
-    /// The subjects, in the order of the run.
+    /// The subjects that dequantize, in the order of the run.
     pub subjects: Vec<Capability>,
 }
 
@@ -66,7 +66,7 @@ impl Reads {
 }
 
 impl Capabilities {
-    /// What a run shows.
+    /// What a run shows of the subjects that dequantize.
     ///
     /// # Errors
     ///
@@ -78,6 +78,9 @@ impl Capabilities {
                 let why = subject.skipped.as_ref().or(subject.error.as_ref());
                 return Err(format!("{}: {}", subject.name, why.map_or("not run", String::as_str)));
             };
+            if !run.about.ops.iter().any(|op| op == "dequantize") {
+                continue;
+            }
             let mut types: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
             for result in &run.results {
                 let Some(AnyCase::Dequantize(case)) = corpus.find(&result.case) else { continue };
