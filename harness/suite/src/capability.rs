@@ -177,9 +177,13 @@ mod tests {
         for result in &results {
             assert!(corpus.find(&result.case).is_some(), "{}", result.case);
         }
-        let run = Run { about: About::new("reader", "1.2"), results, stale: Vec::new() };
-        let report = Report::new("", "ggml", 8, vec![SubjectReport::of("reader", run)]);
+        let mut run = Run { about: About::new("reader", "1.2"), results, stale: Vec::new() };
+        let reads_only = SubjectReport::of("reads-only", run.clone());
+        run.about.ops.push("dequantize".into());
+        let subjects = vec![reads_only, SubjectReport::of("reader", run)];
+        let report = Report::new("", "ggml", 8, subjects);
         let capabilities = Capabilities::of(&report, &corpus).unwrap();
+        assert_eq!(capabilities.subjects.len(), 1);
         let reader = &capabilities.subjects[0];
         assert_eq!((reader.name.as_str(), reader.version.as_str()), ("reader", "1.2"));
         for (type_name, reads) in [

@@ -112,9 +112,10 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             .with_context(|| format!("cannot make the folder {}", args.out.display()))?;
     }
     for (index, (key, finding)) in hunt.found.iter().enumerate() {
-        let rule = if key.rule == VALID { VALID } else { finding.rule.id };
+        let is_valid = key.rule == VALID;
+        let rule = if is_valid { VALID } else { finding.rule.id };
         let slug = format!("{}-{}-{index}", key.outcome, rule.to_lowercase());
-        finding.write(&args.out, &slug, &name, args.profile)?;
+        finding.write(&args.out, &slug, &name, args.profile, is_valid)?;
         text.push_str(&format!(
             "\n{} ({}), {} times: {}\n  {} bytes: {}\n",
             key.outcome,
@@ -328,10 +329,9 @@ impl Hunt<'_> {
         };
         let says = match outcome {
             Outcome::Accepted | Outcome::TimedOut | Outcome::OutOfMemory => String::new(),
-            // What differs, and not from what.
-            Outcome::AcceptedWrongValue => {
-                result.detail.chars().take_while(|c| *c != '"').collect()
-            }
+            Outcome::AcceptedWrongValue => difference(&result.detail),
+            // Where it was: the words after it differ from file to file.
+            Outcome::Panicked => result.detail.split(": ").take(1).collect(),
             _ => without_particulars(&result.detail),
         };
         Ok(Some((Key { outcome, rule: key_rule, says }, rule, result)))
@@ -394,11 +394,22 @@ impl Input {
 
 impl Finding {
     /// Writes the case and its file.
-    fn write(&self, dir: &Path, slug: &str, reader: &str, profile: Profile) -> Result<()> {
+    fn write(
+        &self,
+        dir: &Path,
+        slug: &str,
+        reader: &str,
+        profile: Profile,
+        is_valid: bool,
+    ) -> Result<()> {
         let (_, verdicts) = verdicts(&self.file.to_bytes()).context("a file that was judged")?;
         let id = format!("read/fuzz/{slug}");
         let outcome = self.result.outcome.map_or("", Outcome::name);
-        let summary = format!("{}: {outcome} by {reader}", self.rule.title);
+        let summary = if is_valid {
+            format!("a file to read, {outcome} by {reader}")
+        } else {
+            format!("not so: {}; {outcome} by {reader}", self.rule.title)
+        };
         let case = self.input.case(&id, &summary, self.rule, verdicts);
         let mut text = format!("# {reader}, profile {profile}, seed {}: {outcome}\n", self.seed);
         for line in printable(&self.result.detail, 600).lines() {
@@ -415,15 +426,17 @@ impl Finding {
     }
 }
 
-/// A message without numbers, quotes and paths, which differ from file to file.
+/// A message without numbers, quotations and what is in brackets, which differ from file to file.
 fn without_particulars(message: &str) -> String {
     let mut out = String::new();
-    let mut quote = None;
+    let mut close = None;
     for c in message.chars().take(200) {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
+        match (close, c) {
+            (Some(end), c) if c == end => close = None,
             (Some(_), _) => {}
-            (None, '"' | '\'' | '`') => quote = Some(c),
+            (None, '"' | '\'' | '`') => close = Some(c),
+            (None, '(') => close = Some(')'),
+            (None, '[') => close = Some(']'),
             (None, '0'..='9') => {}
             (None, c) => out.push(c),
         }
@@ -431,4 +444,52 @@ fn without_particulars(message: &str) -> String {
     // The start says what; the end of a long message says where.
     out.truncate(out.char_indices().nth(60).map_or(out.len(), |(at, _)| at));
     out
+}
+
+/// What differs from what was expected, and how, without the names: a value of a type, a key or a
+/// tensor that is missing.
+fn difference(detail: &str) -> String {
+    let (what, rest) = detail.split_once('"').unwrap_or((detail, ""));
+    // A name may have any character in it, so that only its end is certain.
+    if let Some((_, how)) = rest.rsplit_once("\" is there ") {
+        let how = how.chars().take_while(|c| *c != ';').filter(|c| !c.is_ascii_digit());
+        return format!("{what}is there {}", how.collect::<String>());
+    }
+    let value = rest.split_once("\" is {").map_or("", |(_, value)| value);
+    let mut words = value.split('"').skip(1).step_by(2);
+    match (words.next(), words.nth(1)) {
+        (Some("array"), Some(element_type)) => format!("{what}array of {element_type}"),
+        (Some(value_type), _) => format!("{what}{value_type}"),
+        (None, _) => what.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_told_apart_by_their_words() {
+        let shape = |shape: &str| format!("cannot reshape array of size 0 into shape {shape}");
+        assert_eq!(without_particulars(&shape("(3,1,144)")), without_particulars(&shape("()")));
+        assert_eq!(without_particulars("tensor \"a\" of type 42"), "tensor  of type ");
+    }
+
+    #[test]
+    fn differences_are_told_apart_by_their_kind() {
+        for (detail, kind) in [
+            (r#"the value of "k" is {"string":{"hex":"ff"}}, the reader"#, "the value of string"),
+            (
+                r#"the value of "k" is {"array":{"type":"u8","values":["1"]}}, the reader"#,
+                "the value of array of u8",
+            ),
+            (
+                r#"the key "a" is there "b" is there 2 times, the reader has it once; expected"#,
+                "the key is there  times, the reader has it once",
+            ),
+            ("version is 3, the reader says 77", "version is 3, the reader says 77"),
+        ] {
+            assert_eq!(difference(detail), kind);
+        }
+    }
 }
