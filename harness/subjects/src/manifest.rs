@@ -130,10 +130,10 @@ impl Limits {
 impl Manifest {
     pub(crate) fn parse(text: &str) -> Result<Manifest, String> {
         let manifest: Manifest = toml::from_str(text).map_err(|e| e.to_string())?;
-        if let Install::Python { packages, .. } = &manifest.install {
-            if let Some(loose) = packages.iter().find(|package| !package.contains("==")) {
-                return Err(format!("`{loose}` is not pinned; write NAME==VERSION"));
-            }
+        if let Install::Python { packages, .. } = &manifest.install
+            && let Some(loose) = packages.iter().find(|package| !package.contains("=="))
+        {
+            return Err(format!("`{loose}` is not pinned; write NAME==VERSION"));
         }
         let interpreted = matches!(manifest.install, Install::Python { .. } | Install::Npm { .. });
         if interpreted && manifest.run.entry.is_empty() {
