@@ -14,7 +14,10 @@ fn main() {
     source += "]\n";
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     fs::write(out.join("folders.rs"), source).expect("OUT_DIR is writable");
-    fs::write(out.join("python.rs"), files(&root.join("python"))).expect("OUT_DIR is writable");
+    for shared in ["javascript", "python"] {
+        let source = files(&root.join(shared));
+        fs::write(out.join(format!("{shared}.rs")), source).expect("OUT_DIR is writable");
+    }
 }
 
 /// The files below a folder as Rust: a slice of names and texts.

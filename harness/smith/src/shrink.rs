@@ -1,11 +1,13 @@
 //! Makes a file that fails smaller, for as long as it still fails.
 
+use std::ops::Range;
+
 use gguf_assay_format::{Data, Description, Fault, OwnedValue};
 
 /// The smallest file found for which `fails` still holds, and the fault in it, moved along.
 ///
-/// Entries and tensors are left out, texts, arrays and shapes cut, numbers made zero, one after the
-/// other, until nothing of that can be done any more. What `fails` has to ask is whether the file
+/// The fault, entries and tensors are left out, texts, arrays and shapes cut, numbers made zero, one
+/// after the other, until nothing of that can be done any more. What `fails` has to ask is whether the file
 /// fails *for the same reason*: a smaller file may fail for another one. It is called once for each
 /// attempt, and never panics for what this function makes: any description can be laid out, and a
 /// fault that has no place is dropped with the attempt.
@@ -65,10 +67,12 @@ pub fn shrink_bytes(bytes: &[u8], mut fails: impl FnMut(&[u8]) -> bool) -> Vec<u
 
 /// One way to make a file smaller.
 enum Step {
-    RemoveTensor(usize),
-    RemoveEntry(usize),
+    DropFault,
+    RemoveTensors(Range<usize>),
+    RemoveEntries(Range<usize>),
     Name(usize),
     Dims(usize),
+    Halve(usize),
     Empty(usize),
     Zero(usize),
     Key(usize),
@@ -80,18 +84,26 @@ enum Step {
 /// the indices of the others stay.
 fn steps(description: &Description) -> Vec<Step> {
     let (tensors, entries) = (description.tensors.len(), description.metadata.len());
-    let mut steps = vec![];
-    steps.extend((0..tensors).rev().map(Step::RemoveTensor));
-    steps.extend((0..entries).rev().map(Step::RemoveEntry));
+    let mut steps = vec![Step::DropFault];
+    steps.extend(stretches(tensors).map(Step::RemoveTensors));
+    steps.extend(stretches(entries).map(Step::RemoveEntries));
     for tensor in (0..tensors).rev() {
-        steps.extend([Step::Dims(tensor), Step::Empty(tensor), Step::Zero(tensor)]);
-        steps.push(Step::Name(tensor));
+        steps.extend([Step::Dims(tensor), Step::Empty(tensor), Step::Halve(tensor)]);
+        steps.extend([Step::Zero(tensor), Step::Name(tensor)]);
     }
     for entry in (0..entries).rev() {
         steps.extend([Step::Value(entry), Step::Key(entry)]);
     }
     steps.push(Step::Version);
     steps
+}
+
+/// Stretches of a list of this length: the whole, halves, quarters and so on down to one element.
+fn stretches(len: usize) -> impl Iterator<Item = Range<usize>> {
+    let lens = std::iter::successors(Some(len), |&len| (len > 1).then(|| len.div_ceil(2)));
+    lens.filter(|&len| len > 0).flat_map(move |stretch| {
+        (0..len).step_by(stretch).rev().map(move |at| at..(at + stretch).min(len))
+    })
 }
 
 impl Step {
@@ -104,17 +116,16 @@ impl Step {
         let mut fault = fault.clone();
         let Description { metadata, tensors, version, .. } = &mut description;
         match *self {
-            Step::RemoveTensor(index) if index < tensors.len() => {
-                tensors.remove(index);
-                if let Some(fault) = &mut fault {
-                    leave_out(fault, List::Tensors, index)?;
-                }
+            Step::DropFault => drop(fault.take()?),
+            Step::RemoveTensors(ref stretch) => {
+                tensors.get(stretch.clone())?;
+                tensors.drain(stretch.clone());
+                leave_out(&mut fault, List::Tensors, stretch)?;
             }
-            Step::RemoveEntry(index) if index < metadata.len() => {
-                metadata.remove(index);
-                if let Some(fault) = &mut fault {
-                    leave_out(fault, List::Metadata, index)?;
-                }
+            Step::RemoveEntries(ref stretch) => {
+                metadata.get(stretch.clone())?;
+                metadata.drain(stretch.clone());
+                leave_out(&mut fault, List::Metadata, stretch)?;
             }
             Step::Name(index) => halve(&mut tensors.get_mut(index)?.name)?,
             Step::Dims(index) => {
@@ -124,6 +135,12 @@ impl Step {
                     0 | 1 => return None,
                     _ => tensor.dims.truncate(1),
                 }
+                tensor.data = Data::Zeros(0);
+            }
+            Step::Halve(index) => {
+                let tensor = tensors.get_mut(index)?;
+                let longest = tensor.dims.iter_mut().max().filter(|dim| **dim > 1)?;
+                *longest /= 2;
                 tensor.data = Data::Zeros(0);
             }
             Step::Empty(index) => {
@@ -138,7 +155,6 @@ impl Step {
             Step::Key(index) => halve(&mut metadata.get_mut(index)?.0)?,
             Step::Value(index) => simplify(&mut metadata.get_mut(index)?.1)?,
             Step::Version => *version = 3,
-            Step::RemoveTensor(_) | Step::RemoveEntry(_) => return None,
         }
         Some((description, fault))
     }
@@ -178,12 +194,13 @@ enum List {
     Tensors,
 }
 
-/// Moves a fault along when an element of a list is left out; `None` if the fault is in it.
-fn leave_out(fault: &mut Fault, list: List, index: usize) -> Option<()> {
+/// Moves a fault along when elements of a list are left out; `None` if the fault is in one of them.
+fn leave_out(fault: &mut Option<Fault>, list: List, stretch: &Range<usize>) -> Option<()> {
+    let Some(fault) = fault else { return Some(()) };
     let move_index = |other: &mut usize| {
-        if *other > index {
-            *other -= 1;
-        } else if *other == index {
+        if *other >= stretch.end {
+            *other -= stretch.len();
+        } else if stretch.contains(other) {
             return None;
         }
         Some(())

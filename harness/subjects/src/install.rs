@@ -13,6 +13,9 @@ use gguf_assay::{protocol, sha256};
 
 use crate::{Install, SubjectFolder};
 
+/// The adapter loop that adapters in JavaScript share.
+static JAVASCRIPT: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/javascript.rs"));
+
 /// The adapter loop that adapters in Python share.
 static PYTHON: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/python.rs"));
 
@@ -56,7 +59,7 @@ pub(crate) fn status(subject: &SubjectFolder, cache: &Path) -> Status {
         return Status::NotInstalled;
     };
     // Gone when the Python below an environment is.
-    if !executable(subject, cache).exists() {
+    if !product(subject, cache).exists() {
         return Status::NotInstalled;
     }
     if stamp.trim() == stamp_of(subject) { Status::Installed } else { Status::OutOfDate }
@@ -80,14 +83,16 @@ pub(crate) fn install(
         Install::Python { python, packages, .. } => {
             install_python(subject, &folder, python, packages, &mut steps)?;
         }
+        Install::Npm { node, .. } => install_npm(subject, &folder, node, &mut steps)?,
         Install::Cargo { adapter, .. } => {
             let name = subject.name;
             let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(name).join(adapter);
             install_cargo(name, &source, &folder, &mut steps)?;
         }
     }
-    if !executable(subject, cache).exists() {
-        bail!("{} was not made", executable(subject, cache).display());
+    let product = product(subject, cache);
+    if !product.exists() {
+        bail!("{} was not made", product.display());
     }
     fs::write(&stamp, stamp_of(subject))
         .with_context(|| format!("cannot write {}", stamp.display()))
@@ -97,7 +102,9 @@ pub(crate) fn program(subject: &SubjectFolder, cache: &Path, own_exe: &Path) -> 
     let run = &subject.manifest.run;
     let mut env: Vec<(String, String)> = Vec::new();
     let mut set = |name: &str, value: String| env.push((name.into(), value));
-    let args = match &subject.manifest.install {
+    let adapter = subject.folder(cache).join("adapter");
+    let entry = adapter.join(&run.entry).display().to_string();
+    let (program, args) = match &subject.manifest.install {
         Install::Builtin => {
             return Program {
                 program: own_exe.into(),
@@ -106,28 +113,33 @@ pub(crate) fn program(subject: &SubjectFolder, cache: &Path, own_exe: &Path) -> 
             };
         }
         Install::Python { .. } => {
-            let adapter = subject.folder(cache).join("adapter");
             // In place of the user's own, in which another package of this name may lie.
             set("PYTHONPATH", adapter.display().to_string());
             set("PYTHONUTF8", "1".into());
-            vec![adapter.join(&run.entry).display().to_string()]
+            (product(subject, cache), vec![entry])
+        }
+        Install::Npm { .. } => {
+            // In place of the user's own, which may load other code.
+            set("NODE_OPTIONS", String::new());
+            (node(), vec![entry])
         }
         Install::Cargo { .. } => {
             // Some readers add a backtrace to their messages if it is set.
             set("RUST_BACKTRACE", "0".into());
-            Vec::new()
+            (product(subject, cache), Vec::new())
         }
     };
     env.extend(run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
-    Program { program: executable(subject, cache), args, env, dir: None }
+    Program { program, args, env, dir: None }
 }
 
-/// What is started, wherever it is.
-fn executable(subject: &SubjectFolder, cache: &Path) -> PathBuf {
+/// What an installation makes: the executable to start or, where there is none, the package.
+fn product(subject: &SubjectFolder, cache: &Path) -> PathBuf {
     let folder = subject.folder(cache);
     match &subject.manifest.install {
         Install::Builtin => PathBuf::new(),
         Install::Python { .. } => environment_python(&folder),
+        Install::Npm { package, .. } => folder.join("adapter/node_modules").join(package),
         Install::Cargo { bin, .. } => {
             folder.join("target/release").join(format!("{bin}{}", env::consts::EXE_SUFFIX))
         }
@@ -148,13 +160,36 @@ fn stamp_of(subject: &SubjectFolder) -> String {
     let mut text = format!("{} {}\n", env!("CARGO_PKG_VERSION"), protocol::PROTOCOL);
     text += &toml::to_string(&manifest.install).unwrap_or_default();
     text += &toml::to_string(&manifest.run).unwrap_or_default();
-    let own =
-        subject.files.iter().filter(|(name, _)| !name.ends_with(".toml") || name.contains('/'));
-    let shared = PYTHON.iter().filter(|_| matches!(manifest.install, Install::Python { .. }));
-    for (name, content) in own.chain(shared) {
+    for (name, content) in adapter_files(subject) {
         text += &format!("{name} {}\n{content}", content.len());
     }
     sha256(text.as_bytes())
+}
+
+/// What an adapter is made of: the subject's own files, and those that its language's adapters share.
+fn adapter_files(
+    subject: &SubjectFolder,
+) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let own =
+        subject.files.iter().filter(|(name, _)| !name.ends_with(".toml") || name.contains('/'));
+    own.chain(match subject.manifest.install {
+        Install::Builtin | Install::Cargo { .. } => [].iter(),
+        Install::Python { .. } => PYTHON.iter(),
+        Install::Npm { .. } => JAVASCRIPT.iter(),
+    })
+}
+
+/// Writes an adapter that is not compiled into its folder, in place of what is there.
+fn write_adapter(subject: &SubjectFolder, folder: &Path) -> Result<PathBuf> {
+    let adapter = folder.join("adapter");
+    remove(&adapter)?;
+    for (name, content) in adapter_files(subject) {
+        let path = adapter.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(&adapter))
+            .and_then(|()| fs::write(&path, content))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(adapter)
 }
 
 fn install_python(
@@ -191,16 +226,7 @@ fn install_python(
     command.args(["--no-deps", "--only-binary=:all:"]).args(packages);
     let done = steps.run(&format!("installing {}", packages.join(", ")), &mut command);
     done.map_err(|failure| failure.with("pip could not install the packages"))?;
-
-    let adapter = folder.join("adapter");
-    remove(&adapter)?;
-    let python_files = subject.files.iter().filter(|(name, _)| name.ends_with(".py"));
-    for (name, content) in python_files.chain(PYTHON) {
-        let path = adapter.join(name);
-        fs::create_dir_all(path.parent().unwrap_or(&adapter))
-            .and_then(|()| fs::write(&path, content))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
+    write_adapter(subject, folder)?;
     Ok(())
 }
 
@@ -218,6 +244,49 @@ fn check_python(oldest: &str) -> String {
              sys.exit(f'Python {{found}} has no venv module; '\n \
                  'on Debian and Ubuntu it is the package python3-venv')\n\
          print(found)"
+    )
+}
+
+fn install_npm(
+    subject: &SubjectFolder,
+    folder: &Path,
+    oldest: &str,
+    steps: &mut Steps<'_>,
+) -> Result<()> {
+    let mut command = Command::new(node());
+    command.args(["--eval", &check_node(oldest)]);
+    steps.run("looking for Node.js", &mut command).map_err(|failure| match failure {
+        Failed::NotFound => anyhow!(
+            "{} is not found; install Node.js {oldest} or later, or name one in GGUF_ASSAY_NODE",
+            node().display()
+        ),
+        other => other.with("this Node.js cannot be used"),
+    })?;
+
+    let adapter = write_adapter(subject, folder)?;
+    let mut command = Command::new(if cfg!(windows) { "npm.cmd" } else { "npm" });
+    // Refuses what does not have the hash of the lock file; no code of a package runs.
+    command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(&adapter);
+    let done = steps.run("installing packages by npm", &mut command);
+    done.map_err(|failure| match failure {
+        Failed::NotFound => anyhow!("npm is not found; it comes with Node.js, or as a package"),
+        other => other.with("npm could not install the packages"),
+    })
+}
+
+fn node() -> PathBuf {
+    env::var_os("GGUF_ASSAY_NODE").unwrap_or_else(|| "node".into()).into()
+}
+
+/// JavaScript that fails, in words, where Node.js is too old.
+fn check_node(oldest: &str) -> String {
+    format!(
+        "const found = process.versions.node;\n\
+         console.log(found);\n\
+         if (parseInt(found) < {oldest}) {{\n  \
+             console.error(`Node.js {oldest} is needed, this is ${{found}}`);\n  \
+             process.exit(1);\n\
+         }}"
     )
 }
 
@@ -262,14 +331,14 @@ struct Steps<'a> {
     log: &'a mut dyn FnMut(&str),
 }
 
-/// Whether the output of a package client (pip, cargo) says that there is no network.
+/// Whether the output of a package client (pip, npm, cargo) says that there is no network.
 pub fn is_offline(output: &str) -> bool {
     [
         "Failed to establish a new connection",
         "NewConnectionError",
         "name resolution",
         "resolve host",
-        "getaddrinfo failed",
+        "getaddrinfo",
         "Network is unreachable",
         "network failure seems to have happened",
         "Could not connect to server",
@@ -386,7 +455,7 @@ mod tests {
         assert_eq!(subject.status(cache.path()), Status::NotInstalled);
 
         // As far as an installation that failed halfway comes.
-        let executable = executable(&subject, cache.path());
+        let executable = product(&subject, cache.path());
         fs::create_dir_all(executable.parent().unwrap()).unwrap();
         fs::write(&executable, "").unwrap();
         assert_eq!(subject.status(cache.path()), Status::NotInstalled);
@@ -474,6 +543,15 @@ mod tests {
             match &subject.manifest.install {
                 Install::Builtin => assert_eq!(subject.version(), None),
                 Install::Python { .. } => assert!(has(&subject.manifest.run.entry)),
+                Install::Npm { .. } => {
+                    assert!(has(&subject.manifest.run.entry) && has("package.json"));
+                    let lock = crate::file(subject.files, "package-lock.json").unwrap();
+                    let lock: serde_json::Value = serde_json::from_str(lock).unwrap();
+                    let packages = lock["packages"].as_object().unwrap().iter();
+                    for (path, locked) in packages.filter(|(path, _)| !path.is_empty()) {
+                        assert!(locked["integrity"].is_string(), "{}: {path}", subject.name);
+                    }
+                }
                 Install::Cargo { adapter, .. } => {
                     assert!(has(&format!("{adapter}/Cargo.lock")), "{}", subject.name);
                 }

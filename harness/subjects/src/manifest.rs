@@ -72,6 +72,13 @@ pub enum Install {
         /// All that is installed, as `NAME==VERSION`; pip adds nothing to it.
         packages: Vec<String>,
     },
+    /// From the npm registry, with the `package.json` and the lock file of the subject's folder.
+    Npm {
+        /// The oldest major version of Node.js that the packages have, as `20`.
+        node: String,
+        /// The package that is under test.
+        package: String,
+    },
     /// From source, as a cargo workspace of its own in the subject's folder, with its lock file.
     Cargo {
         /// That workspace.
@@ -123,13 +130,14 @@ impl Limits {
 impl Manifest {
     pub(crate) fn parse(text: &str) -> Result<Manifest, String> {
         let manifest: Manifest = toml::from_str(text).map_err(|e| e.to_string())?;
-        if let Install::Python { packages, .. } = &manifest.install {
-            if let Some(loose) = packages.iter().find(|package| !package.contains("==")) {
-                return Err(format!("`{loose}` is not pinned; write NAME==VERSION"));
-            }
-            if manifest.run.entry.is_empty() {
-                return Err("run.entry names the adapter's file".into());
-            }
+        if let Install::Python { packages, .. } = &manifest.install
+            && let Some(loose) = packages.iter().find(|package| !package.contains("=="))
+        {
+            return Err(format!("`{loose}` is not pinned; write NAME==VERSION"));
+        }
+        let interpreted = matches!(manifest.install, Install::Python { .. } | Install::Npm { .. });
+        if interpreted && manifest.run.entry.is_empty() {
+            return Err("run.entry names the adapter's file".into());
         }
         Ok(manifest)
     }
@@ -141,6 +149,12 @@ impl Manifest {
             Install::Python { package, packages, .. } => {
                 let mut pins = packages.iter().filter_map(|pin| pin.split_once("=="));
                 pins.find(|(name, _)| name == package).map(|(_, version)| version.to_owned())
+            }
+            Install::Npm { package, .. } => {
+                let lock: serde_json::Value =
+                    serde_json::from_str(file("package-lock.json")?).ok()?;
+                let locked = &lock["packages"][format!("node_modules/{package}")];
+                Some(locked["version"].as_str()?.to_owned())
             }
             Install::Cargo { adapter, package, .. } => {
                 let lock: toml::Table =
@@ -171,6 +185,8 @@ mod tests {
         };
         assert!(Manifest::parse(&python("['p==1.0']")).is_ok());
         assert!(Manifest::parse(&python("['p>=1.0']")).unwrap_err().contains("not pinned"));
+        let npm = format!("{HEAD}[install]\nkind = 'npm'\nnode = '20'\npackage = 'p'");
+        assert!(Manifest::parse(&npm).unwrap_err().contains("run.entry"));
         let unknown = format!("{HEAD}[install]\nkind = 'builtin'\n[bounds]\nminutes = 1");
         assert!(Manifest::parse(&unknown).unwrap_err().contains("minutes"));
     }

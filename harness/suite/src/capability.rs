@@ -20,7 +20,7 @@ pub struct Capabilities {
     pub schema: String,
     /// The profile.
     pub profile: String,
-    /// The subjects, in the order of the run.
+    /// The subjects that dequantize, in the order of the run.
     pub subjects: Vec<Capability>,
 }
 
@@ -66,7 +66,7 @@ impl Reads {
 }
 
 impl Capabilities {
-    /// What a run shows.
+    /// What a run shows of the subjects that dequantize.
     ///
     /// # Errors
     ///
@@ -78,6 +78,9 @@ impl Capabilities {
                 let why = subject.skipped.as_ref().or(subject.error.as_ref());
                 return Err(format!("{}: {}", subject.name, why.map_or("not run", String::as_str)));
             };
+            if !run.about.ops.iter().any(|op| op == "dequantize") {
+                continue;
+            }
             let mut types: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
             for result in &run.results {
                 let Some(AnyCase::Dequantize(case)) = corpus.find(&result.case) else { continue };
@@ -174,15 +177,13 @@ mod tests {
         for result in &results {
             assert!(corpus.find(&result.case).is_some(), "{}", result.case);
         }
-        let run = Run { about: About::new("reader", "1.2"), results, stale: Vec::new() };
-        let report = Report::new(
-            "",
-            "ggml",
-            CorpusId::of(&corpus),
-            8,
-            vec![SubjectReport::of("reader", run)],
-        );
+        let mut run = Run { about: About::new("reader", "1.2"), results, stale: Vec::new() };
+        let reads_only = SubjectReport::of("reads-only", run.clone());
+        run.about.ops.push("dequantize".into());
+        let subjects = vec![reads_only, SubjectReport::of("reader", run)];
+        let report = Report::new("", "ggml", CorpusId::of(&corpus), 8, subjects);
         let capabilities = Capabilities::of(&report, &corpus).unwrap();
+        assert_eq!(capabilities.subjects.len(), 1);
         let reader = &capabilities.subjects[0];
         assert_eq!((reader.name.as_str(), reader.version.as_str()), ("reader", "1.2"));
         for (type_name, reads) in [

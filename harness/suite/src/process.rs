@@ -492,7 +492,7 @@ impl Channel for Process {
         let mut kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.drain(..).collect();
         let from = bytes.len().saturating_sub(400);
-        let text = escape(bytes[from..].trim_ascii(), 400);
+        let text = without_registry(&escape(bytes[from..].trim_ascii(), 400));
         if text.is_empty() { text } else { format!("stderr: {text}") }
     }
 }

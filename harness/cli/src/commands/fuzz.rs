@@ -1,6 +1,7 @@
 //! `gguf-assay fuzz`: files that nobody thought of, for any reader.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -10,7 +11,9 @@ use arbitrary::Unstructured;
 use gguf_assay::process::Process;
 use gguf_assay::{CaseFiles, CaseResult, Channel, Options, Outcome, Profile, Verdict};
 use gguf_assay_cases::{AnyCase, BuiltFile, NewCase, Verdict as Wanted};
-use gguf_assay_format::{Description, Fault, Rule, Segments, diagnose, lay_out, printable, rule};
+use gguf_assay_format::{
+    Description, Fault, Rule, Segments, Violation, diagnose, lay_out, printable, rule,
+};
 use gguf_assay_oracle::Mode;
 use gguf_assay_smith::{Kind, Reach, Smith, plant, shrink, small_rules};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -72,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let mut hunt = Hunt {
         options: Options { unclear, ..Options::new(args.profile) },
         channel: &mut process,
+        seen: BTreeMap::new(),
         found: BTreeMap::new(),
     };
 
@@ -108,12 +112,14 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             .with_context(|| format!("cannot make the folder {}", args.out.display()))?;
     }
     for (index, (key, finding)) in hunt.found.iter().enumerate() {
-        let slug = format!("{}-{}-{index}", key.outcome, key.rule.to_lowercase());
-        finding.write(&args.out, &slug, &name, args.profile)?;
+        let is_valid = key.rule == VALID;
+        let rule = if is_valid { VALID } else { finding.rule.id };
+        let slug = format!("{}-{}-{index}", key.outcome, rule.to_lowercase());
+        finding.write(&args.out, &slug, &name, args.profile, is_valid)?;
         text.push_str(&format!(
             "\n{} ({}), {} times: {}\n  {} bytes: {}\n",
             key.outcome,
-            key.rule,
+            rule,
             finding.times,
             printable(&finding.result.detail, 300),
             finding.file.len(),
@@ -212,9 +218,28 @@ fn change(description: &Description, seed: u64) -> Option<Fault> {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     outcome: Outcome,
+    /// The rule that the file breaks, or [`VALID`]; nothing where the reader says where it broke.
     rule: &'static str,
     /// What the reader says, without what is different in each file.
     says: String,
+}
+
+/// In the place of a rule: the file is one to read.
+const VALID: &str = "valid";
+
+impl Key {
+    /// Whether a smaller file shows the same fault of the reader as the one that was found.
+    fn is_shown_by(&self, smaller: &Key) -> bool {
+        // A generated file may break many rules. Where a reader breaks down, or says no more than
+        // that it cannot go on, this tells more of its fault than which of them comes first.
+        let rule = match self.outcome {
+            Outcome::Accepted | Outcome::Rejected | Outcome::AcceptedWrongValue => {
+                self.rule == smaller.rule
+            }
+            _ => self.rule != VALID || smaller.rule == VALID,
+        };
+        rule && (self.outcome, &self.says) == (smaller.outcome, &smaller.says)
+    }
 }
 
 /// A file on which the reader is wrong.
@@ -230,6 +255,8 @@ struct Finding {
 struct Hunt<'a> {
     options: Options,
     channel: &'a mut dyn Channel,
+    /// Under which key a file of this key was found, once it was shrunk.
+    seen: BTreeMap<Key, Key>,
     found: BTreeMap<Key, Finding>,
 }
 
@@ -237,26 +264,41 @@ impl Hunt<'_> {
     /// Tries a file; whether the reader is wrong.
     fn try_input(&mut self, input: &Input, seed: u64) -> Result<bool> {
         let Some((key, rule, result)) = self.judge(input)? else { return Ok(false) };
-        if let Some(finding) = self.found.get_mut(&key) {
+        if let Some(finding) = self.seen.get(&key).and_then(|key| self.found.get_mut(key)) {
             finding.times += 1;
             return Ok(true);
         }
         // Where each attempt takes the time limit, few are made.
         let mut left = if key.outcome == Outcome::TimedOut { 24 } else { 3000 };
-        let (description, fault) =
-            shrink::shrink(&input.description, input.fault.as_ref(), |description, fault| {
+        let (description, fault) = shrink::shrink(
+            &input.description,
+            input.fault.as_ref(),
+            |description, fault| {
                 left -= 1;
                 let attempt = Input { description: description.clone(), fault: fault.cloned() };
-                left > 0 && matches!(self.judge(&attempt), Ok(Some((other, ..))) if other == key)
-            });
+                left > 0
+                    && matches!(self.judge(&attempt), Ok(Some((smaller, ..))) if key.is_shown_by(&smaller))
+            },
+        );
         let input = Input { description, fault };
-        let (rule, result) = match self.judge(&input)? {
-            Some((again, rule, result)) if again == key => (rule, result),
+        let (found, rule, result) = match self.judge(&input)? {
+            Some((found, rule, result)) if key.is_shown_by(&found) => (found, rule, result),
             // A reader that does not do the same twice.
-            _ => (rule, result),
+            _ => (key.clone(), rule, result),
         };
         let file = BuiltFile(input.lay_out().context("a file that was laid out before")?);
-        self.found.insert(key, Finding { seed, input, file, result, rule, times: 1 });
+        self.seen.insert(key, found.clone());
+        let finding = Finding { seed, input, file, result, rule, times: 1 };
+        match self.found.entry(found) {
+            Entry::Vacant(entry) => drop(entry.insert(finding)),
+            Entry::Occupied(mut entry) => {
+                let times = entry.get().times + 1;
+                if finding.file.len() < entry.get().file.len() {
+                    entry.insert(finding);
+                }
+                entry.get_mut().times = times;
+            }
+        }
         Ok(true)
     }
 
@@ -275,18 +317,24 @@ impl Hunt<'_> {
         let Some(outcome) = result.outcome.filter(|_| result.verdict == Verdict::Fail) else {
             return Ok(None);
         };
+        // Whatever a file that has to be read has notes on, that is not what is wrong.
+        let (outcome, key_rule) = match (case.verdict(self.options.profile), outcome) {
+            (Wanted::Accept, _) => (outcome, VALID),
+            // A reader that may accept the file has to read it right.
+            (Wanted::Either(_), Outcome::AcceptedWrongValue) => (outcome, VALID),
+            // Of a file to be refused, there is no right value.
+            (Wanted::Reject, Outcome::AcceptedWrongValue) => (Outcome::Accepted, rule.id),
+            (_, Outcome::Panicked) => (outcome, ""),
+            _ => (outcome, rule.id),
+        };
         let says = match outcome {
-            Outcome::TimedOut | Outcome::OutOfMemory => String::new(),
-            // What differs, and not from what.
-            Outcome::AcceptedWrongValue => {
-                result.detail.chars().take_while(|c| *c != '"').collect()
-            }
+            Outcome::Accepted | Outcome::TimedOut | Outcome::OutOfMemory => String::new(),
+            Outcome::AcceptedWrongValue => difference(&result.detail),
+            // Where it was: the words after it differ from file to file.
+            Outcome::Panicked => result.detail.split(": ").take(1).collect(),
             _ => without_particulars(&result.detail),
         };
-        // Whatever a file that has to be read has notes on, that is not what is wrong.
-        let is_sound = case.verdict(self.options.profile) == &Wanted::Accept;
-        let rule_id = if is_sound { "valid" } else { rule.id };
-        Ok(Some((Key { outcome, rule: rule_id, says }, rule, result)))
+        Ok(Some((Key { outcome, rule: key_rule, says }, rule, result)))
     }
 }
 
@@ -294,28 +342,30 @@ impl Hunt<'_> {
 /// otherwise, so that nothing is certain.
 fn verdicts(bytes: &[u8]) -> Option<(&'static Rule, [Wanted; 2])> {
     let diagnosis = diagnose(bytes);
-    let accepted = Profile::ALL.map(|profile| diagnosis.accepted_by(profile));
     let ggml = gguf_assay_oracle::File::from_bytes_guarded(bytes, Mode::Header).ok()?;
     let ggml = ggml.is_ok_and(|file| file.has_data_within(bytes.len() as u64));
     if ggml != diagnosis.accepted_by(Profile::Ggml) {
         return None;
     }
-    let broken = diagnosis
-        .violations
-        .iter()
-        .find(|violation| Profile::ALL.into_iter().any(|profile| violation.binds(profile)));
-    let noted = broken.or(diagnosis.violations.first());
-    // A file without a flaw is about being read at all.
-    let rule = noted.map_or(&rule::HDR_001, |violation| violation.rule());
-    let verdicts = match accepted {
-        [true, true] => [Wanted::Accept, Wanted::Accept],
-        [false, false] => [Wanted::Reject, Wanted::Reject],
-        _ => {
-            let either = Wanted::Either(format!("the text and ggml differ on {rule}"));
-            [either.clone(), either]
-        }
+    let binding = |profiles: &[Profile]| {
+        let binds =
+            |violation: &&Violation| profiles.iter().all(|&profile| violation.binds(profile));
+        diagnosis.violations.iter().find(binds)
     };
-    Some((rule, verdicts))
+    let both = binding(&Profile::ALL);
+    // Where the text forbids one thing and ggml another, no rule is beyond dispute.
+    let disputed = binding(&[Profile::Ggml]).or(binding(&[Profile::Spec]));
+    let verdict = match (both, disputed) {
+        (Some(_), _) => Wanted::Reject,
+        (None, Some(violation)) => {
+            Wanted::Either(format!("the text and ggml differ on {}", violation.rule()))
+        }
+        (None, None) => Wanted::Accept,
+    };
+    // A file without a flaw is about being read at all.
+    let noted = both.or(disputed).or(diagnosis.violations.first());
+    let rule = noted.map_or(&rule::HDR_001, |violation| violation.rule());
+    Some((rule, [verdict.clone(), verdict]))
 }
 
 impl Input {
@@ -344,11 +394,22 @@ impl Input {
 
 impl Finding {
     /// Writes the case and its file.
-    fn write(&self, dir: &Path, slug: &str, reader: &str, profile: Profile) -> Result<()> {
+    fn write(
+        &self,
+        dir: &Path,
+        slug: &str,
+        reader: &str,
+        profile: Profile,
+        is_valid: bool,
+    ) -> Result<()> {
         let (_, verdicts) = verdicts(&self.file.to_bytes()).context("a file that was judged")?;
         let id = format!("read/fuzz/{slug}");
         let outcome = self.result.outcome.map_or("", Outcome::name);
-        let summary = format!("{}: {outcome} by {reader}", self.rule.title);
+        let summary = if is_valid {
+            format!("a file to read, {outcome} by {reader}")
+        } else {
+            format!("not so: {}; {outcome} by {reader}", self.rule.title)
+        };
         let case = self.input.case(&id, &summary, self.rule, verdicts);
         let mut text = format!("# {reader}, profile {profile}, seed {}: {outcome}\n", self.seed);
         for line in printable(&self.result.detail, 600).lines() {
@@ -365,15 +426,17 @@ impl Finding {
     }
 }
 
-/// A message without numbers, quotes and paths, which differ from file to file.
+/// A message without numbers, quotations and what is in brackets, which differ from file to file.
 fn without_particulars(message: &str) -> String {
     let mut out = String::new();
-    let mut quote = None;
+    let mut close = None;
     for c in message.chars().take(200) {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
+        match (close, c) {
+            (Some(end), c) if c == end => close = None,
             (Some(_), _) => {}
-            (None, '"' | '\'' | '`') => quote = Some(c),
+            (None, '"' | '\'' | '`') => close = Some(c),
+            (None, '(') => close = Some(')'),
+            (None, '[') => close = Some(']'),
             (None, '0'..='9') => {}
             (None, c) => out.push(c),
         }
@@ -381,4 +444,52 @@ fn without_particulars(message: &str) -> String {
     // The start says what; the end of a long message says where.
     out.truncate(out.char_indices().nth(60).map_or(out.len(), |(at, _)| at));
     out
+}
+
+/// What differs from what was expected, and how, without the names: a value of a type, a key or a
+/// tensor that is missing.
+fn difference(detail: &str) -> String {
+    let (what, rest) = detail.split_once('"').unwrap_or((detail, ""));
+    // A name may have any character in it, so that only its end is certain.
+    if let Some((_, how)) = rest.rsplit_once("\" is there ") {
+        let how = how.chars().take_while(|c| *c != ';').filter(|c| !c.is_ascii_digit());
+        return format!("{what}is there {}", how.collect::<String>());
+    }
+    let value = rest.split_once("\" is {").map_or("", |(_, value)| value);
+    let mut words = value.split('"').skip(1).step_by(2);
+    match (words.next(), words.nth(1)) {
+        (Some("array"), Some(element_type)) => format!("{what}array of {element_type}"),
+        (Some(value_type), _) => format!("{what}{value_type}"),
+        (None, _) => what.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_told_apart_by_their_words() {
+        let shape = |shape: &str| format!("cannot reshape array of size 0 into shape {shape}");
+        assert_eq!(without_particulars(&shape("(3,1,144)")), without_particulars(&shape("()")));
+        assert_eq!(without_particulars("tensor \"a\" of type 42"), "tensor  of type ");
+    }
+
+    #[test]
+    fn differences_are_told_apart_by_their_kind() {
+        for (detail, kind) in [
+            (r#"the value of "k" is {"string":{"hex":"ff"}}, the reader"#, "the value of string"),
+            (
+                r#"the value of "k" is {"array":{"type":"u8","values":["1"]}}, the reader"#,
+                "the value of array of u8",
+            ),
+            (
+                r#"the key "a" is there "b" is there 2 times, the reader has it once; expected"#,
+                "the key is there  times, the reader has it once",
+            ),
+            ("version is 3, the reader says 77", "version is 3, the reader says 77"),
+        ] {
+            assert_eq!(difference(detail), kind);
+        }
+    }
 }

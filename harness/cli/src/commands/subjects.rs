@@ -13,8 +13,8 @@ use crate::style::{bad, dim, good};
 /// Install readers under test, or say which are installed
 ///
 /// Each is pinned and goes into a cache folder ($GGUF_ASSAY_CACHE, or gguf-assay below the user's
-/// cache): Python readers into an environment of their own, Rust readers into a build folder of
-/// their own. Nothing else on the machine is touched.
+/// cache): Python readers into an environment of their own, JavaScript readers into a folder of
+/// packages, Rust readers into a build folder. Nothing else on the machine is touched.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
