@@ -1,7 +1,7 @@
 //! The reference names the rule that a case is about: what a person reads is the right reason.
 
 use gguf_assay_cases::{Corpus, Verdict};
-use gguf_assay_format::{Profile, Requirement, Rule, diagnose, read};
+use gguf_assay_format::{Profile, RULES, Requirement, Rule, diagnose, read};
 
 /// Rules that no authority enforces are never the reason for a refusal, only seen beside it.
 fn binds(rule: &Rule) -> bool {
@@ -35,10 +35,10 @@ fn diagnosis_and_strict_reading_agree() {
         let bytes = case.build().unwrap().to_bytes();
         let diagnosis = diagnose(&bytes);
         for profile in Profile::ALL {
-            let strict = read(&bytes, profile).err().map(|violation| violation.rule().id);
-            let mut binding = diagnosis.violations.iter().filter(|v| v.binds(profile));
-            let first = binding.next().map(|violation| violation.rule().id);
-            assert_eq!(strict, first, "{} under {profile}", case.id);
+            assert_eq!(profile.to_string().parse(), Ok(profile));
+            let strict = read(&bytes, profile).err();
+            let first = diagnosis.violations.iter().find(|v| v.binds(profile));
+            assert_eq!(strict.as_ref(), first, "{} under {profile}", case.id);
             assert_eq!(diagnosis.accepted_by(profile), strict.is_none(), "{}", case.id);
         }
     }
@@ -56,6 +56,22 @@ fn verdicts_differ_where_the_rule_does() {
         if differ {
             let [spec, ggml] = Profile::ALL.map(|profile| case.rule.binds(profile));
             assert_ne!(spec, ggml, "{}: {} does not tell the profiles apart", case.id, case.rule);
+        }
+    }
+}
+
+/// Somebody's clause stands behind the rule of every case, and what is cut off is told from other
+/// faults: the cases of a sweep are the beginnings of a file.
+#[test]
+fn clauses_and_truncations() {
+    for case in Corpus::embedded().cases.iter().filter(|case| !case.is_large()) {
+        assert_eq!(RULES.iter().filter(|rule| **rule == case.rule).count(), 1, "{}", case.id);
+        let Rule { spec, ggml, policy, .. } = case.rule;
+        assert!([spec, ggml, policy].iter().any(|by| by.clause().is_some()), "{}", case.id);
+        if case.area() == "truncation" && case.rule.id == "FILE-002" {
+            let bytes = case.build().unwrap().to_bytes();
+            let broken = read(&bytes, Profile::Spec).err();
+            assert!(broken.is_none_or(|violation| violation.is_truncation()), "{}", case.id);
         }
     }
 }
