@@ -42,7 +42,8 @@ impl Planted {
 ///
 /// It breaks no other rule, but for those that are broken wherever this one is: a name of 65 bytes
 /// is also longer than 63, and tensors that overlap do not follow each other. `None` if the rule is
-/// not one of the container's, or if it takes a file of a gigabyte (`META-005`, a long string).
+/// not one of the container's. A string or an array that is too long (`META-005`, `META-013`) takes
+/// gigabytes of memory; [`small_rules`] are the others.
 pub fn plant(rule: &'static Rule, description: &Description, seed: u64) -> Option<Planted> {
     plant_from(rule, description, &mut Unstructured::new(&bytes_of(seed)))
 }
@@ -148,6 +149,11 @@ impl Planter<'_, '_> {
                 let invalid: [&[u8]; 5] =
                     [b"\xFF", b"a\x80", b"\xC0\x80", b"\xED\xA0\x80", b"\xF4\x90\x80\x80"];
                 Fault::Value { entry, to: OwnedValue::String(self.choices.pick(&invalid).into()) }
+            }
+            "META-005" => {
+                let entry = self.entry("a string".into());
+                let string = vec![b'a' + self.choices.below(26) as u8; (1 << 30) + 1];
+                Fault::Value { entry, to: OwnedValue::String(string) }
             }
             "META-013" => {
                 let entry = self.entry(OwnedValue::Array(self.plain()));

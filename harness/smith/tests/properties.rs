@@ -3,7 +3,7 @@
 //!
 //! `GGUF_ASSAY_LONG=1` tries 100,000 seeds instead of a few thousand.
 
-use gguf_assay_format::{Description, Profile, Rule, diagnose, lay_out, read};
+use gguf_assay_format::{Description, Profile, RULES, Rule, diagnose, lay_out, read};
 use gguf_assay_oracle::{File, Mode};
 use gguf_assay_smith::{Kind, Reach, Smith, check, plant, shrink, small_rules, split};
 
@@ -69,6 +69,19 @@ fn faults_break_their_rule() {
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+#[ignore = "takes 4 GiB of memory"]
+fn faults_that_take_a_gigabyte() {
+    let small: Vec<_> = small_rules().collect();
+    let large: Vec<_> = RULES.iter().copied().filter(|rule| !small.contains(rule)).collect();
+    assert_eq!(large.len(), 2);
+    for (rule, seed) in large.into_iter().flat_map(|rule| [(rule, 1), (rule, 2)]) {
+        let description = smith(Reach::Both, seed).forge_seed(seed);
+        let planted = plant(rule, &description, seed).expect("a way to break it");
+        check(&planted, is_accepted_by_ggml).unwrap();
+    }
 }
 
 #[test]
