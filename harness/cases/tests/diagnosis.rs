@@ -34,6 +34,7 @@ fn words() {
         let mut text = format!("{} ({})\n  {verdict}\n", case.id, case.rule);
         for violation in &diagnosis.violations {
             let said = violation.to_string();
+            assert_eq!(format!("{violation:?}"), said);
             assert_eq!(printable(&said, said.len()), said, "harmless on a terminal");
             let _ = write!(text, "  {said}");
             let _ = match violation.missing() {
@@ -93,8 +94,10 @@ fn places() {
                 continue;
             }
             compared += 1;
-            let smallest = laid.field_at(range.start).map_or(range, |field| &field.range);
-            assert!(range.is_empty() || range.start <= smallest.start, "{}: {path}", case.id);
+            if !range.is_empty() {
+                let smallest = laid.field_at(range.start).unwrap();
+                assert!(range.start <= smallest.range.start, "{}: {path}", case.id);
+            }
             // Of padding, the byte that is not zero.
             let found = match path.ends_with("padding") {
                 true => range.contains(&violation.offset()),
@@ -169,6 +172,9 @@ fn lookups() {
             assert_eq!(array.is_empty(), of.is_empty(), "{}: {key}", case.id);
             let elements: Vec<_> = array.iter().collect();
             assert_eq!(format!("{array:?}"), format!("{elements:?}"), "{}: {key}", case.id);
+            let (least, most) = array.iter().size_hint();
+            assert!(least as u64 <= of.len(), "{}: {key}", case.id);
+            assert!(most.is_some_and(|most| most as u64 >= of.len()), "{}: {key}", case.id);
             assert_eq!(array.byte_order(), description.byte_order, "{}: {key}", case.id);
             if let Some(size) = array.element_type().size() {
                 assert_eq!(array.bytes().len() as u64, of.len() * size, "{}: {key}", case.id);
