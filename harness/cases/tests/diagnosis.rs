@@ -155,6 +155,7 @@ fn lookups() {
             continue;
         };
         of_faults += u32::from(fault.is_some());
+        let laid = lay_out(&description);
         assert!(gguf.get("no such key").is_none() && gguf.tensor("no such tensor").is_none());
         for (index, (key, value)) in description.metadata.iter().enumerate() {
             let before = &description.metadata[..index];
@@ -178,6 +179,9 @@ fn lookups() {
             assert_eq!(array.byte_order(), description.byte_order, "{}: {key}", case.id);
             if let Some(size) = array.element_type().size() {
                 assert_eq!(array.bytes().len() as u64, of.len() * size, "{}: {key}", case.id);
+                // No more fields than a person would look at.
+                let field = laid.field(&format!("metadata[{index}].value[0]"));
+                assert_eq!(field.is_some(), (1..=256).contains(&of.len()), "{}: {key}", case.id);
             }
         }
         for (index, tensor) in description.tensors.iter().enumerate() {
