@@ -60,9 +60,17 @@ impl Run {
 
     /// Whether anything was judged, and nothing is wrong.
     pub fn is_as_expected(&self) -> bool {
-        self.stale.is_empty()
-            && self.results.iter().any(|result| result.verdict != Verdict::Skipped)
-            && !self.results.iter().any(|result| result.verdict.is_failure())
+        self.is_judged() && self.is_sound()
+    }
+
+    /// Whether anything was judged.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.results.iter().any(|result| result.verdict != Verdict::Skipped)
+    }
+
+    /// Whether nothing is wrong, if only since nothing was judged.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.stale.is_empty() && !self.results.iter().any(|result| result.verdict.is_failure())
     }
 }
 
