@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gguf_assay_cases::{BuiltFile, Case, Corpus};
 use gguf_assay_format::{
-    Field, OwnedValue, Profile, RULES, Value, diagnose, lay_out, printable, read,
+    Field, OwnedValue, Profile, RULES, Segment, Value, diagnose, lay_out, printable, read,
 };
 
 fn small() -> impl Iterator<Item = (Case, BuiltFile)> {
@@ -111,6 +111,34 @@ fn places() {
     assert!(wrong.is_empty(), "{} of {compared}\n{}", wrong.len(), wrong.join("\n"));
     println!("{compared} places");
     assert!(compared > 0);
+}
+
+/// A file is laid out in stretches that are not empty, its bytes in as few as can be, and long runs of
+/// zeros as holes: a file of many gigabytes takes no memory.
+#[test]
+fn stretches() {
+    let mut holes = Vec::new();
+    for case in Corpus::embedded().cases {
+        let description = case.description().unwrap();
+        let file = match case.fault().unwrap() {
+            Some(_) if case.is_large() => continue,
+            Some(fault) => fault.lay_out(&description).unwrap(),
+            None => lay_out(&description).segments,
+        };
+        assert_eq!(file.is_empty(), matches!(file.len(), 0), "{}", case.id);
+        let mut after_bytes = false;
+        for segment in file.as_slice() {
+            assert!(!matches!(segment.len(), 0) && !segment.is_empty(), "{}", case.id);
+            match segment {
+                Segment::Bytes(_) => assert!(!after_bytes, "{}", case.id),
+                Segment::Zeros(len) => holes.push((case.id.clone(), *len)),
+            }
+            after_bytes = matches!(segment, Segment::Bytes(_));
+        }
+    }
+    // By hand: 5,000 elements of one byte. What is shorter than a page is written out.
+    assert!(holes.contains(&("read/arrays/of-5000-zeros".into(), 5000)), "{holes:?}");
+    assert!(holes.iter().all(|(_, len)| *len > 4096), "{holes:?}");
 }
 
 /// What is read, written again, is the file, up to the end of the tensor table; behind it padding
