@@ -52,8 +52,8 @@ pub struct Architecture {
     pub(crate) absent: Vec<AbsentRow>,
     /// Each behind those that it needs.
     pub(crate) hyperparameters: Vec<Hyperparameter>,
-    /// The metadata of a tiny model.
-    pub(crate) example: Metadata,
+    /// Tiny models, which have a tensor of each row between them.
+    pub(crate) examples: Vec<Example>,
     by_tensor: HashMap<String, Vec<usize>>,
     by_parameter: HashMap<String, Vec<usize>>,
 }
@@ -112,6 +112,14 @@ pub(crate) struct Hyperparameter {
     pub(crate) name: String,
     pub(crate) origin: Origin,
     pub(crate) default: Option<Expression>,
+}
+
+/// A tiny model.
+#[derive(Debug)]
+pub(crate) struct Example {
+    pub(crate) name: String,
+    pub(crate) metadata: Metadata,
+    pub(crate) without: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -296,6 +304,18 @@ impl Architecture {
         });
         let classes = classes.collect::<Result<_, String>>()?;
         let hyperparameters = in_order(parts.hyperparameters)?;
+        let mut examples = vec![Example {
+            name: "example".into(),
+            metadata: example(&parts.example)?,
+            without: Vec::new(),
+        }];
+        for variant in file.variants {
+            let mut rows = parts.example.clone();
+            rows.extend(variant.set);
+            let metadata = example(&rows)?;
+            let (name, without) = (variant.name, variant.without);
+            examples.push(Example { name, metadata, without });
+        }
         let mut by_tensor: HashMap<String, Vec<usize>> = HashMap::new();
         let mut by_parameter: HashMap<String, Vec<usize>> = HashMap::new();
         for (place, row) in parts.rows.iter().enumerate() {
@@ -316,7 +336,7 @@ impl Architecture {
             config: parts.config,
             absent: parts.absent,
             hyperparameters,
-            example: example(&parts.example)?,
+            examples,
             by_tensor,
             by_parameter,
         })

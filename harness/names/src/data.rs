@@ -22,6 +22,20 @@ pub(crate) struct DataFile {
     pub(crate) hyperparameters: BTreeMap<String, HyperparameterRow>,
     /// Metadata of a tiny model: what the linter and the snapshots expand.
     pub(crate) example: BTreeMap<String, toml::Value>,
+    /// Other tiny models: what the example has no tensor of.
+    pub(crate) variants: Vec<VariantRow>,
+}
+
+/// The example with some of it otherwise.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VariantRow {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) set: BTreeMap<String, toml::Value>,
+    /// Tensors that it has not.
+    #[serde(default)]
+    pub(crate) without: Vec<String>,
 }
 
 /// A class of transformers.

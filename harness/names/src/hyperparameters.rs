@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use gguf_assay_format::{Gguf, Value as FileValue};
 
-use crate::architecture::{Architecture, LAYER, Origin};
+use crate::architecture::{Architecture, Example, LAYER, Origin};
 use crate::expression::{Failure, Value};
 
 /// What a key holds.
@@ -113,6 +113,15 @@ impl Hyperparameters {
             _ => false,
         });
         this
+    }
+
+    /// Those of a tiny model of the data files.
+    pub(crate) fn of_example(
+        architecture: &'static Architecture,
+        example: &Example,
+    ) -> Hyperparameters {
+        let present = |name: &str| !example.without.iter().any(|without| without == name);
+        Hyperparameters::new(architecture, example.metadata.clone(), &present)
     }
 
     fn compute(&self, layer: Option<u64>) -> HashMap<&'static str, Value> {

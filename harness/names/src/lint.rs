@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::architecture::{Architecture, LAYER, Origin, SourceTable};
+use crate::architecture::{Architecture, Example, LAYER, Origin, SourceTable};
 use crate::expression::Expression;
 use crate::hyperparameters::Hyperparameters;
 use crate::map::expected_dims;
@@ -21,7 +21,17 @@ pub fn lint(architecture: &'static Architecture) -> Vec<String> {
     names(architecture, &mut faults);
     declared(architecture, &mut faults);
     forms(architecture, &mut faults);
-    bijective(architecture, &mut faults);
+    let mut used = vec![false; architecture.rows.len()];
+    for example in &architecture.examples {
+        let mut found = Vec::new();
+        bijective(architecture, example, &mut used, &mut found);
+        faults.extend(found.into_iter().map(|fault| format!("{}: {fault}", example.name)));
+    }
+    for (row, used) in architecture.rows.iter().zip(used) {
+        if !used {
+            faults.push(format!("{}: no example has one", row.tensor));
+        }
+    }
     faults
 }
 
@@ -128,18 +138,21 @@ fn forms(architecture: &Architecture, faults: &mut Vec<String>) {
 /// As many elements as a tensor of an example has at most.
 const MOST_ELEMENTS: u64 = 1 << 16;
 
-fn bijective(architecture: &'static Architecture, faults: &mut Vec<String>) {
-    let hyperparameters =
-        Hyperparameters::new(architecture, architecture.example.clone(), &|_| true);
+fn bijective(
+    architecture: &'static Architecture,
+    example: &Example,
+    used: &mut [bool],
+    faults: &mut Vec<String>,
+) {
+    let hyperparameters = Hyperparameters::of_example(architecture, example);
     let Some(blocks) = hyperparameters.blocks().filter(|blocks| *blocks <= 16) else {
         faults.push("the example has no small number of blocks".into());
         return;
     };
     let mut covered: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    let mut used = vec![false; architecture.rows.len()];
     for layer in std::iter::once(None).chain((0..blocks).map(Some)) {
         let names = hyperparameters.at(layer);
-        for (row, used) in architecture.rows.iter().zip(&mut used) {
+        for (row, used) in architecture.rows.iter().zip(used.iter_mut()) {
             if row.tensor.has_layer() != layer.is_some() || !names.holds(row.when.as_ref()) {
                 continue;
             }
@@ -210,12 +223,6 @@ fn bijective(architecture: &'static Architecture, faults: &mut Vec<String>) {
     for (name, times) in covered {
         if times.iter().any(|times| *times != 1) {
             faults.push(format!("{name}: an element goes to no place or to two"));
-        }
-    }
-    for (row, used) in architecture.rows.iter().zip(used) {
-        // Old forms and old files have conditions that a new example does not meet.
-        if !used && !row.optional && row.note.is_none() {
-            faults.push(format!("{}: the example has none, and no note says why", row.tensor));
         }
     }
 }

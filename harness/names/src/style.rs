@@ -78,7 +78,7 @@ impl ExpertStyle {
             }
             ExpertStyle::Fused => {
                 "gate and up of all experts in one tensor (blk.N.ffn_gate_up_exps.weight), the \
-                 gate's rows first; llama.cpp reads it wherever it reads the two"
+                 gate's rows first; llama.cpp reads it in some architectures"
             }
             ExpertStyle::PerExpert => {
                 "a tensor for each expert (blk.N.ffn_gate.E.weight), as llama.cpp wrote from \

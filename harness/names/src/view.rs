@@ -401,12 +401,11 @@ mod tests {
         assert_eq!(half(1)[..6], [None; 6]);
         // Interleaved: the second of each pair.
         assert_eq!(places("E (o 1:2) -> E o", &[2, 2], 0), all(&[1, 3, 5, 7]));
-        // Two query rows, a key row and a value row for the one key head.
-        let q = "(n_kv 2@0:group d) -> (n_kv 2 d)@0:group";
-        let q = q.replace("d)@0:group", "d)@0:group*2");
-        assert_eq!(places(&q, &[8], 0)[..4], all(&[0, 1, 2, 3]));
-        let v = places("(n_kv 3:group 2) -> (n_kv 2)@6:8", &[8], 0);
-        assert_eq!(v, [vec![None; 6], all(&[6, 7])].concat());
+        // Two query heads of three rows, a key and a value head, for the one key head.
+        let q = places("(n_kv 2@0:group 3) -> (n_kv 2 3)@0:12", &[12], 0);
+        assert_eq!(q, [all(&[0, 1, 2, 3, 4, 5]), vec![None; 6]].concat());
+        let v = places("(n_kv 3:group 3) -> (n_kv 3)@9:12", &[12], 0);
+        assert_eq!(v, [vec![None; 9], all(&[9, 10, 11])].concat());
     }
 
     #[test]

@@ -7,7 +7,7 @@ FOLDER has, for each NAME, the checkpoint NAME/ as transformers' save_pretrained
 (config.json, model.safetensors) and NAME.gguf as llama.cpp's converter made it from that. Of each
 pair this keeps config.json, the names, shapes and SHA-256 of the checkpoint's tensors in source.json,
 and the GGUF file: whole where a value is moved or changed on the way, else up to its data. Tensors
-whose numbers do not come back bit for bit (`-exp(x)`) are kept in inexact.safetensors.
+whose numbers do not come back bit for bit (`x + 1`, `-exp(x)`) are kept in inexact.safetensors.
 Needs Python 3.9 or newer and nothing else.
 """
 
@@ -20,7 +20,7 @@ import sys
 
 # The converter writes their numbers in the order of the checkpoint.
 HEADER_ONLY = {"phi3", "qwen2", "qwen3"}
-INEXACT = (".A_log",)
+INEXACT = {"gemma2": "norm.weight", "mamba": ".A_log"}
 
 
 def safetensors(path):
@@ -73,7 +73,7 @@ def record(folder, name, out):
         start, end = entry["data_offsets"]
         digest = hashlib.sha256(data[start:end]).hexdigest()
         tensors[tensor] = {"dtype": entry["dtype"], "shape": entry["shape"], "sha256": digest}
-        if tensor.endswith(INEXACT):
+        if name in INEXACT and tensor.endswith(INEXACT[name]):
             inexact[tensor] = (entry, data[start:end])
     out.mkdir(exist_ok=True)
     rows = ",\n".join(f" {json.dumps(k)}: {json.dumps(v)}" for k, v in tensors.items())
