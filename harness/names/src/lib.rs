@@ -34,6 +34,7 @@ mod architecture;
 mod checkpoint;
 mod config;
 mod data;
+mod describe;
 mod expression;
 mod hyperparameters;
 mod lint;

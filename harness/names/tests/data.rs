@@ -35,3 +35,19 @@ fn every_architecture_has_a_level() {
         assert_eq!(level == Level::Full, Architecture::find(name).is_ok(), "{name}");
     }
 }
+
+/// The tables and what they come to, for people to review. After a change that is meant,
+/// `INSTA_UPDATE=always cargo test -p gguf-assay-names --test data` writes the new texts.
+#[test]
+fn tables() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../../../golden/names");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for architecture in Architecture::all() {
+            let text = format!("{}\n{}", architecture.to_text(), architecture.examples_to_text());
+            insta::assert_snapshot!(architecture.name(), text);
+        }
+    });
+}
