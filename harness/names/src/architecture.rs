@@ -127,6 +127,7 @@ pub(crate) enum Origin {
     Key(String),
     Is(Expression),
     CountOf(String),
+    LargestOf(String),
     Present(String),
 }
 
@@ -265,7 +266,7 @@ impl Architecture {
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         let fields = self.config.iter().filter_map(|field| field.row.key.as_deref());
         let hyperparameters = self.hyperparameters.iter().filter_map(|each| match &each.origin {
-            Origin::Key(key) | Origin::CountOf(key) => Some(key.as_str()),
+            Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => Some(key.as_str()),
             _ => None,
         });
         fields.chain(hyperparameters)
@@ -395,12 +396,14 @@ impl Parts {
         self.absent.retain(|old| !file.absent.iter().any(|row| row.field == old.field));
         self.absent.extend(file.absent.iter().cloned());
         for (name, row) in &file.hyperparameters {
-            let origin = match (&row.key, &row.is, &row.count_of, &row.present) {
-                (Some(key), None, None, None) => Origin::Key(key.clone()),
-                (None, Some(is), None, None) => Origin::Is(Expression::parse(is)?),
-                (None, None, Some(key), None) => Origin::CountOf(key.clone()),
-                (None, None, None, Some(tensor)) => Origin::Present(tensor.clone()),
-                _ => return Err(format!("{name} needs one of key, is, count_of and present")),
+            let mut origins = Vec::new();
+            origins.extend(row.key.clone().map(Origin::Key));
+            origins.extend(row.is.as_deref().map(Expression::parse).transpose()?.map(Origin::Is));
+            origins.extend(row.count_of.clone().map(Origin::CountOf));
+            origins.extend(row.largest_of.clone().map(Origin::LargestOf));
+            origins.extend(row.present.clone().map(Origin::Present));
+            let (Some(origin), true) = (origins.pop(), origins.is_empty()) else {
+                return Err(format!("{name} needs one of key, is, count_of, largest_of, present"));
             };
             let default = row.default.as_deref().map(Expression::parse).transpose()?;
             let name = name.clone();

@@ -1,11 +1,11 @@
 //! Configs: `config.json` of transformers 5, from metadata and back.
 
-use gguf_assay_format::OwnedValue;
+use gguf_assay_format::{OwnedArray, OwnedValue};
 use serde_json::{Map as Object, Value as Json, json};
 
 use crate::architecture::{Architecture, Class, Field};
 use crate::data::KeyType;
-use crate::expression::Value;
+use crate::expression::{Expression, Value};
 use crate::hyperparameters::{Held, Hyperparameters, Metadata};
 
 /// The config that a file stands for. Numbers that a file has as `f32` are the shortest decimal
@@ -23,10 +23,23 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
                 continue;
             }
         }
-        let evaluated = |expression: &Option<crate::expression::Expression>| {
+        let evaluated = |expression: &Option<Expression>| {
             let value = expression.as_ref()?.value(&|name| names.get(name)).ok()?;
             named(field, value)
         };
+        if let (true, Some(expression)) = (field.row.each, &field.value) {
+            // No more layers than the metadata tell of one by one.
+            let count = hyperparameters.metadata.layers();
+            let blocks = hyperparameters.count("n_layer").unwrap_or(0).min(count);
+            let each = (0..blocks).map(|layer| {
+                let names = hyperparameters.at(Some(layer));
+                named(field, expression.value(&|name| names.get(name)).ok()?)
+            });
+            if let Some(list) = each.collect::<Option<Vec<_>>>() {
+                insert(&mut config, name, list.into());
+            }
+            continue;
+        }
         let value = match (&field.value, &field.row.key) {
             (Some(_), _) => evaluated(&field.value),
             (None, Some(key)) => match hyperparameters.metadata.held.get(key) {
@@ -49,7 +62,11 @@ fn named(field: &Field, value: Value) -> Option<Json> {
     if field.row.names.is_empty() {
         return Some(json_of(value));
     }
-    let Value::Int(number) = value else { return None };
+    let number = match value {
+        Value::Int(number) => number,
+        Value::Bool(value) => value.into(),
+        _ => return None,
+    };
     let name = field.row.names.iter().find(|(_, each)| i128::from(**each) == number);
     name.map(|(name, _)| json!(name))
 }
@@ -130,6 +147,13 @@ pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata,
         {
             continue;
         }
+        if let (true, Some(from)) = (field.row.each, &field.from) {
+            if let Some((values, owned)) = each_layer(config, from, key_type) {
+                metadata.held.insert(key.clone(), Held::Each(values));
+                written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
+            }
+            continue;
+        }
         let value = match (&field.from, &field.row.field) {
             (Some(from), _) => from.value(&lookup).ok(),
             (None, Some(name)) => lookup(name),
@@ -146,6 +170,29 @@ pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata,
         written.push(Written { key: key.clone(), value: owned });
     }
     (metadata, written)
+}
+
+/// The values of a key for each layer: as many as the lists of the config that it needs have.
+fn each_layer(
+    config: &Json,
+    from: &Expression,
+    key_type: KeyType,
+) -> Option<(Vec<Value>, OwnedArray)> {
+    let lists = from.names().into_iter().filter_map(|name| get(config, name)?.as_array());
+    let count = lists.map(Vec::len).min()?;
+    let mut values = Vec::new();
+    let mut owned = Vec::new();
+    for layer in 0..count {
+        let lookup = |name: &str| match get(config, name)? {
+            Json::Array(list) => value_of(list.get(layer)?),
+            value => value_of(value),
+        };
+        let (value, one) = typed(key_type, from.value(&lookup).ok()?)?;
+        values.push(value);
+        owned.push(one);
+    }
+    let element = owned.first()?.value_type();
+    Some((values, OwnedArray::new(element, owned)))
 }
 
 /// The config with `rope_parameters`, as transformers 5 reads an older one that has `rope_theta` and
@@ -177,6 +224,10 @@ fn typed(key_type: KeyType, value: Value) -> Option<(Value, OwnedValue)> {
     Some(match (key_type, value) {
         (KeyType::U32, Value::Int(int)) => {
             (Value::Int(int), OwnedValue::from(u32::try_from(int).ok()?))
+        }
+        // gguf-py writes the elements of an array so.
+        (KeyType::I32, Value::Int(int)) => {
+            (Value::Int(int), OwnedValue::I32(i32::try_from(int).ok()?))
         }
         // The converter's `int(…)`.
         (KeyType::U32, Value::Float(float)) => {

@@ -173,6 +173,10 @@ pub(crate) struct ConfigRow {
     /// The texts of the config for numbers of the key.
     #[serde(default)]
     pub(crate) names: BTreeMap<String, i64>,
+    /// A value for each layer, on both sides. In `value`, `layer` is the layer's number; in `from`,
+    /// a field that is a list stands for its element.
+    #[serde(default)]
+    pub(crate) each: bool,
     /// When the field is there, over the hyperparameters.
     pub(crate) when: Option<String>,
     /// When the key is written, over the config's fields.
@@ -184,6 +188,7 @@ pub(crate) struct ConfigRow {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum KeyType {
     U32,
+    I32,
     F32,
     Bool,
     String,
@@ -197,7 +202,7 @@ pub(crate) struct AbsentRow {
     pub(crate) note: String,
 }
 
-/// Where a hyperparameter comes from: exactly one of the first four.
+/// Where a hyperparameter comes from: exactly one of the first five.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HyperparameterRow {
@@ -207,6 +212,8 @@ pub(crate) struct HyperparameterRow {
     pub(crate) is: Option<String>,
     /// How many elements the array of this key has.
     pub(crate) count_of: Option<String>,
+    /// The largest element of the array of this key, or its only value.
+    pub(crate) largest_of: Option<String>,
     /// Whether there is a tensor of this name.
     pub(crate) present: Option<String>,
     /// An expression for files without the key.

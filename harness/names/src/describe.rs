@@ -54,7 +54,8 @@ impl Architecture {
         for field in &self.config {
             let row = &field.row;
             let key = row.key.as_deref().map(|key| self.full_key(key));
-            let _ = write!(text, "  {}", row.field.as_deref().unwrap_or("-"));
+            let each = if row.each { " of each layer" } else { "" };
+            let _ = write!(text, "  {}{each}", row.field.as_deref().unwrap_or("-"));
             match (&row.value, &key) {
                 (Some(value), _) => _ = write!(text, " = {value}"),
                 (None, Some(key)) => _ = write!(text, " = {key}"),
@@ -85,6 +86,7 @@ impl Architecture {
                 Origin::Key(key) => self.full_key(key),
                 Origin::Is(expression) => expression.text().to_owned(),
                 Origin::CountOf(key) => format!("the length of {key}"),
+                Origin::LargestOf(key) => format!("the largest of {}", self.full_key(key)),
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
             };
             let _ = write!(text, "  {} = {origin}", each.name);

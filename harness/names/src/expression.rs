@@ -167,6 +167,12 @@ impl Node {
 }
 
 fn apply(operator: &str, left: &Value, right: &Value) -> Option<Value> {
+    // A truth value counts as 1 or 0 where it is multiplied.
+    let number = |value: &Value| match (operator, value) {
+        ("*", Value::Bool(value)) => Value::Int((*value).into()),
+        _ => value.clone(),
+    };
+    let (left, right) = (&number(left), &number(right));
     if let (Value::Int(left), Value::Int(right)) = (left, right) {
         return Some(match operator {
             "+" => Value::Int(left.checked_add(*right)?),
@@ -320,6 +326,7 @@ mod tests {
             ("kind == 'yarn' or false", Value::Bool(true)),
             ("false or 1 < 2", Value::Bool(true)),
             ("0.25", Value::Float(0.25)),
+            ("3 * (n_head > 3)", Value::Int(3)),
         ] {
             assert_eq!(value(text), Ok(expected), "{text}");
         }

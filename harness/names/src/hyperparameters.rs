@@ -46,6 +46,15 @@ impl Metadata {
         metadata
     }
 
+    /// How many layers there are values of, one by one; none if there is no such key.
+    pub(crate) fn layers(&self) -> u64 {
+        let lengths = self.held.values().filter_map(|held| match held {
+            Held::Each(values) => u64::try_from(values.len()).ok(),
+            Held::One(_) => None,
+        });
+        lengths.min().unwrap_or(0)
+    }
+
     pub(crate) fn get(&self, key: &str, layer: Option<u64>) -> Option<Value> {
         match self.held.get(key)? {
             Held::One(value) => Some(value.clone()),
@@ -136,6 +145,16 @@ impl Hyperparameters {
                 Origin::CountOf(key) => {
                     self.metadata.counts.get(key).map(|count| Value::Int((*count).into()))
                 }
+                Origin::LargestOf(key) => match self.metadata.held.get(key) {
+                    Some(Held::Each(values)) => {
+                        let ints = values.iter().filter_map(|value| match value {
+                            Value::Int(int) => Some(*int),
+                            _ => None,
+                        });
+                        ints.max().map(Value::Int)
+                    }
+                    _ => self.metadata.get(key, None),
+                },
                 Origin::Present(tensor) => Some(Value::Bool(self.present.contains(tensor))),
             };
             let default = || {
@@ -180,7 +199,9 @@ impl Hyperparameters {
     pub(crate) fn key_of(&self, name: &str) -> Option<String> {
         self.architecture.hyperparameters.iter().find(|each| each.name == name).and_then(|each| {
             match &each.origin {
-                Origin::Key(key) | Origin::CountOf(key) => Some(self.architecture.full_key(key)),
+                Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => {
+                    Some(self.architecture.full_key(key))
+                }
                 Origin::Is(is) => is
                     .names()
                     .into_iter()

@@ -162,6 +162,15 @@ pub enum Finding {
         /// The hyperparameter.
         name: String,
     },
+    /// A key whose value no checkpoint of the architecture gives: it is of another class.
+    Otherwise {
+        /// The key.
+        key: String,
+        /// What the file has.
+        found: String,
+        /// What every file made of such a checkpoint has.
+        expected: String,
+    },
     /// A shape that has no value.
     Senseless {
         /// The tensor.
@@ -211,6 +220,9 @@ impl fmt::Display for Finding {
             Finding::MissingKey { key, name } => {
                 write!(f, "missing key: {key}, without which {name} is not known")
             }
+            Finding::Otherwise { key, found, expected } => {
+                write!(f, "key: {key} is {found}, and such a checkpoint gives {expected}")
+            }
             Finding::Senseless { name, reason } => write!(f, "no shape: {name}: {reason}"),
         }
     }
@@ -218,7 +230,7 @@ impl fmt::Display for Finding {
 
 impl Finding {
     /// One word: `unmapped`, `missing`, `duplicated`, `shape`, `incomplete`, `missing-key`,
-    /// `no-shape`.
+    /// `key`, `no-shape`.
     pub fn kind(&self) -> &'static str {
         match self {
             Finding::Unmapped { .. } => "unmapped",
@@ -227,6 +239,7 @@ impl Finding {
             Finding::Shape { .. } => "shape",
             Finding::Incomplete { .. } => "incomplete",
             Finding::MissingKey { .. } => "missing-key",
+            Finding::Otherwise { .. } => "key",
             Finding::Senseless { .. } => "no-shape",
         }
     }
@@ -293,6 +306,7 @@ impl Map {
         builder.repeated();
         builder.missing(&names);
         builder.whole();
+        builder.constants();
         let Builder { tensors, parameters, mut findings, missing_keys, styles, .. } = builder;
         let missing_keys = missing_keys.into_iter();
         findings.extend(missing_keys.map(|(key, name)| Finding::MissingKey { key, name }));
@@ -469,6 +483,30 @@ impl Builder<'_> {
             }
             Failure::Senseless(reason) => {
                 self.findings.push(Finding::Senseless { name: tensor.to_owned(), reason });
+            }
+        }
+    }
+
+    /// Keys that are the same in every file of the architecture.
+    fn constants(&mut self) {
+        for field in &self.hyperparameters.architecture.config {
+            // What is written under a condition is not in every file.
+            let (None, Some(key), Some(from), None) =
+                (&field.row.field, &field.row.key, &field.from, &field.written_when)
+            else {
+                continue;
+            };
+            let (Some(found), Ok(expected)) =
+                (self.hyperparameters.metadata.get(key, None), from.value(&|_| None))
+            else {
+                continue;
+            };
+            if found != expected {
+                self.findings.push(Finding::Otherwise {
+                    key: self.hyperparameters.architecture.full_key(key),
+                    found: found.to_string(),
+                    expected: expected.to_string(),
+                });
             }
         }
     }

@@ -171,6 +171,17 @@ fn a_missing_key() {
     );
 }
 
+/// FalconMamba has Mamba's architecture and norms that Mamba has not.
+#[test]
+fn a_key_of_another_class() {
+    let mut file = description("mamba");
+    set(&mut file, "mamba.ssm.dt_b_c_rms", OwnedValue::Bool(true));
+    assert_eq!(
+        findings(&file),
+        ["key: mamba.ssm.dt_b_c_rms is true, and such a checkpoint gives false"]
+    );
+}
+
 #[test]
 fn a_tensor_in_a_layer_that_has_none() {
     let mut file = description("glm4moe");

@@ -45,7 +45,7 @@ fn main() {
     match whole {
         Some(whole) => {
             for name in folders(&whole) {
-                if !whole.join(&name).with_added_extension("gguf").is_file() {
+                if !whole.join(format!("{name}.gguf")).is_file() {
                     continue;
                 }
                 for (property, check) in
@@ -129,7 +129,7 @@ impl Pair {
         });
         Ok(Pair {
             name: name.to_owned(),
-            gguf: fs::read(folder.join(name).with_added_extension("gguf"))?,
+            gguf: fs::read(folder.join(format!("{name}.gguf")))?,
             config: serde_json::from_slice(&fs::read(folder.join(name).join("config.json"))?)?,
             source: source.collect(),
             safetensors: Some(checkpoint.clone()),
