@@ -382,15 +382,17 @@ impl Parts {
             let parameter = Pattern::new(&row.transformers);
             self.dropped.push(Dropped { parameter, note: row.note.clone() });
         }
+        // A row takes the place of those that an included file has for its field or key.
+        self.config.retain(|other| {
+            !file.config.iter().any(|row| {
+                let same_field = row.field.is_some() && other.row.field == row.field;
+                let same_key = row.key.is_some() && other.row.key == row.key;
+                same_field || same_key
+            })
+        });
         for row in &file.config {
             let name = row.field.as_ref().or(row.key.as_ref()).ok_or("a field or a key")?;
             let field = parse_field(row).map_err(|error| format!("{name}: {error}"))?;
-            // A later row for the same field or key takes the place of an earlier one.
-            self.config.retain(|other| {
-                let same_field = other.row.field.is_some() && other.row.field == row.field;
-                let same_key = other.row.key.is_some() && other.row.key == row.key;
-                !(same_field || same_key)
-            });
             self.config.push(field);
         }
         self.absent.retain(|old| !file.absent.iter().any(|row| row.field == old.field));

@@ -117,6 +117,12 @@ impl CheckpointMap {
         let present = |tensor: &str| {
             architecture.rows_of_tensor(tensor).iter().any(|place| {
                 let Some(row) = architecture.rows.get(*place) else { return false };
+                if row.tensor.text() == tensor && row.tensor.has_layer() {
+                    // In any layer.
+                    return row.pieces.iter().any(|piece| {
+                        names.iter().any(|name| piece.parameter.matches(name).is_some())
+                    });
+                }
                 let Some(numbers) = row.tensor.matches(tensor) else { return false };
                 // Of parameters for each expert, the first tells.
                 let numbers = Numbers { expert: Some(0), ..numbers };

@@ -128,7 +128,7 @@ fn forms(architecture: &Architecture, faults: &mut Vec<String>) {
     }
     for each in &architecture.hyperparameters {
         if let Origin::Present(tensor) = &each.origin
-            && !patterns.iter().any(|pattern| pattern.matches(tensor).is_some())
+            && !patterns.iter().any(|pattern| pattern.text() == tensor || pattern.matches(tensor).is_some())
         {
             faults.push(format!("{}: there is no tensor {tensor}", each.name));
         }

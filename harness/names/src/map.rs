@@ -287,9 +287,7 @@ impl Map {
         let names: HashSet<&str> =
             gguf.tensors.iter().filter_map(|tensor| tensor.name.as_str()).collect();
         let hyperparameters =
-            Hyperparameters::new(architecture, Metadata::of(architecture, gguf), &|name| {
-                names.contains(name)
-            });
+            Hyperparameters::new(architecture, Metadata::of(architecture, gguf), &|name| is_present(&names, name));
         let class = class_of(&hyperparameters);
         let mut builder = Builder {
             hyperparameters: &hyperparameters,
@@ -337,12 +335,21 @@ impl Map {
     }
 }
 
+/// Whether there is a tensor of a name, or of a pattern in any layer.
+fn is_present(names: &HashSet<&str>, name: &str) -> bool {
+    let pattern = Pattern::new(name);
+    if !pattern.has_layer() {
+        return names.contains(name);
+    }
+    names.iter().any(|name| pattern.matches(name).is_some())
+}
+
 pub(crate) fn class_of(hyperparameters: &Hyperparameters) -> &'static Class {
     let names = hyperparameters.at(None);
     let classes = &hyperparameters.architecture.classes;
     let fits = classes.iter().find(|class| match &class.when {
         None => true,
-        when => names.holds(when.as_ref()),
+        Some(when) => when.value(&|name| names.get(name)) == Ok(Value::Bool(true)),
     });
     // The data have a class for everything; the last is as good as any.
     #[allow(clippy::expect_used)]
@@ -412,7 +419,7 @@ impl Builder<'_> {
     ) {
         let names = self.hyperparameters.at(numbers.layer);
         let expected = match expected_dims(row, &names) {
-            Ok(expected) if expected == dims => Some(expected),
+            Ok(expected) if same_dims(&expected, dims) => Some(expected),
             Ok(expected) => {
                 self.findings.push(Finding::Shape {
                     name: name.to_owned(),
@@ -676,6 +683,12 @@ fn place(hyperparameters: &Hyperparameters, name: &str) -> Result<(&'static Row,
         }
     }
     Err(reason.unwrap_or_else(|| style::explain(architecture, name)))
+}
+
+/// Whether dimensions are the same to ggml, which has four and takes those that are not there for 1.
+fn same_dims(left: &[u64], right: &[u64]) -> bool {
+    let at = |dims: &[u64], place| dims.get(place).copied().unwrap_or(1);
+    (0..left.len().max(right.len())).all(|place| at(left, place) == at(right, place))
 }
 
 /// The dimensions that a tensor of this row has, in ggml's order.
