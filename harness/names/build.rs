@@ -18,7 +18,7 @@ fn listing(folder: &Path) -> String {
     let entries = fs::read_dir(folder).expect("the data are there").flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    files.sort();
+    files.sort_by(|a, b| a.file_stem().cmp(&b.file_stem()));
     let mut source = String::from("&[\n");
     for file in &files {
         println!("cargo:rerun-if-changed={}", file.display());

@@ -88,7 +88,7 @@ fn stem(name: &str) -> &str {
 
 fn declared(architecture: &Architecture, faults: &mut Vec<String>) {
     let table = SourceTable::recorded();
-    if !table.architectures.iter().any(|name| *name == architecture.name) {
+    if !table.architectures.contains(&architecture.name) {
         faults.push(format!("{} has no architecture {}", table.source, architecture.name));
     }
     let tensors: BTreeSet<&str> = table.tensors.iter().map(String::as_str).collect();
@@ -128,7 +128,9 @@ fn forms(architecture: &Architecture, faults: &mut Vec<String>) {
     }
     for each in &architecture.hyperparameters {
         if let Origin::Present(tensor) = &each.origin
-            && !patterns.iter().any(|pattern| pattern.text() == tensor || pattern.matches(tensor).is_some())
+            && !patterns
+                .iter()
+                .any(|pattern| pattern.text() == tensor || pattern.matches(tensor).is_some())
         {
             faults.push(format!("{}: there is no tensor {tensor}", each.name));
         }

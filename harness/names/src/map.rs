@@ -287,7 +287,9 @@ impl Map {
         let names: HashSet<&str> =
             gguf.tensors.iter().filter_map(|tensor| tensor.name.as_str()).collect();
         let hyperparameters =
-            Hyperparameters::new(architecture, Metadata::of(architecture, gguf), &|name| is_present(&names, name));
+            Hyperparameters::new(architecture, Metadata::of(architecture, gguf), &|name| {
+                is_present(&names, name)
+            });
         let class = class_of(&hyperparameters);
         let mut builder = Builder {
             hyperparameters: &hyperparameters,

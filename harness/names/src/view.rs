@@ -92,7 +92,9 @@ impl View {
         for side in [&view.parameter, &view.tensor] {
             let mut names: Vec<&str> = names(side).collect();
             names.sort_unstable();
-            if names.windows(2).any(|two| two[0] == two[1]) {
+            let count = names.len();
+            names.dedup();
+            if names.len() < count {
                 return Err(format!("`{text}` names an axis twice on one side"));
             }
         }

@@ -51,3 +51,18 @@ fn tables() {
         }
     });
 }
+
+/// Every architecture with a map has a pair.
+#[test]
+fn every_map_is_proven_on_a_pair() {
+    let pairs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs");
+    let mut proven = std::collections::BTreeSet::new();
+    for entry in std::fs::read_dir(pairs).unwrap().flatten() {
+        let Ok(bytes) = std::fs::read(entry.path().join("model.gguf")) else { continue };
+        let gguf = gguf_assay_format::diagnose(&bytes).gguf.unwrap();
+        proven.insert(gguf.get("general.architecture").unwrap().as_str().unwrap().to_owned());
+    }
+    for architecture in Architecture::all() {
+        assert!(proven.contains(architecture.name()), "{}", architecture.name());
+    }
+}

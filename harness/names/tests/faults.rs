@@ -455,7 +455,7 @@ fn noise() {
         let whole = fs::read(path.join("model.gguf")).unwrap();
         let header = usize::try_from(diagnose(&whole).gguf.unwrap().data_offset).unwrap();
         for _ in 0..400 {
-            let mut bytes = whole[..header + 4096].to_vec();
+            let mut bytes = whole[..whole.len().min(header + 4096)].to_vec();
             for _ in 0..1 + random() % 4 {
                 let place = usize::try_from(random()).unwrap() % header;
                 bytes[place] = (random() >> 9).to_le_bytes()[0];
@@ -498,4 +498,12 @@ fn an_exported_file_is_the_checkpoint() {
         assert_eq!(source[name]["sha256"], json!(hex), "{name}");
         assert_eq!(source[name]["shape"], json!(view.shape()), "{name}");
     }
+}
+
+/// ggml takes a dimension that is not there for 1; older files have the gate as a vector.
+#[test]
+fn a_last_dimension_of_one_makes_no_difference() {
+    let mut file = description("qwen2moe");
+    tensor(&mut file, "blk.0.ffn_gate_inp_shexp.weight").dims = vec![16];
+    assert_eq!(findings(&file), [""; 0]);
 }

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 const VARIABLE: &str = "GGUF_ASSAY_PAIRS";
 
 /// Pairs whose files end before the data.
-const HEADER_ONLY: [&str; 3] = ["phi3", "qwen2", "qwen3"];
+const HEADER_ONLY: [&str; 6] = ["gpt-oss", "llama-mixtral", "phi3", "qwen2", "qwen3", "qwen3moe"];
 
 /// Fields that a file gives otherwise than the source's config, and why.
 const OTHERWISE: &[(&str, &str, &str)] = &[

@@ -99,12 +99,16 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         print(&(serde_json::to_string_pretty(&map.config)? + "\n"))?;
         return Ok(status(&map.findings));
     }
+    // Before anything is printed: whoever reads that may stop early.
+    if let Some(out) = args.export.as_deref().filter(|_| map.is_complete()) {
+        export(&map, gguf, out)?;
+    }
     match args.format {
         Format::Json => print(&(map_json(args, &map).to_string() + "\n"))?,
         Format::Text => print(&map_text(args, &map))?,
     }
-    if let Some(out) = &args.export {
-        export(&map, gguf, out)?;
+    if args.export.is_some() && !map.is_complete() {
+        bail!("nothing is exported: not every tensor has its place");
     }
     Ok(status(&map.findings))
 }
@@ -114,9 +118,6 @@ fn status(findings: &[Finding]) -> u8 {
 }
 
 fn export(map: &Map, gguf: &Gguf<'_>, out: &Path) -> Result<()> {
-    if !map.is_complete() {
-        bail!("nothing is exported: not every tensor has its place");
-    }
     let context = || format!("cannot export to {}", out.display());
     let count = map.export(gguf, out).with_context(context)?;
     // Beside the parameters on standard error, where it does not mix with JSON.
@@ -408,9 +409,12 @@ fn value_json(value: &gguf_assay_format::OwnedValue) -> Json {
     use gguf_assay_format::OwnedValue;
     match value {
         OwnedValue::U32(v) => json!(v),
-        OwnedValue::F32(v) => json!(v),
+        // The shortest decimal number that is this f32.
+        OwnedValue::F32(v) => json!(v.to_string().parse::<f64>().unwrap_or_default()),
         OwnedValue::Bool(v) => json!(v),
+        OwnedValue::I32(v) => json!(v),
         OwnedValue::String(v) => json!(String::from_utf8_lossy(v)),
+        OwnedValue::Array(array) => array.iter().map(value_json).collect(),
         // A config comes to no other.
         _ => Json::Null,
     }

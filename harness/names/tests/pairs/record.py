@@ -6,8 +6,8 @@
 FOLDER has, for each NAME, the checkpoint NAME/ as transformers' save_pretrained wrote it
 (config.json, model.safetensors) and NAME.gguf as llama.cpp's converter made it from that. Of each
 pair this keeps config.json, the names, shapes and SHA-256 of the checkpoint's tensors in source.json,
-and the GGUF file: whole where a value is moved or changed on the way, else up to its data. Tensors
-whose numbers do not come back bit for bit (`x + 1`, `-exp(x)`) are kept in inexact.safetensors.
+and the GGUF file: whole, or up to its data where a smaller pair stands for it. Tensors whose numbers
+change on the way (`x + 1`, `-exp(x)`) are kept in inexact.safetensors.
 Needs Python 3.9 or newer and nothing else.
 """
 
@@ -18,9 +18,17 @@ import shutil
 import struct
 import sys
 
-# The converter writes their numbers in the order of the checkpoint.
-HEADER_ONLY = {"phi3", "qwen2", "qwen3"}
-INEXACT = {"gemma2": "norm.weight", "mamba": ".A_log"}
+# Large, and there is a smaller pair of the same architecture.
+HEADER_ONLY = {"gpt-oss", "llama-mixtral", "phi3", "qwen2", "qwen3", "qwen3moe"}
+# Tensors whose numbers do not come back bit for bit, by the end of their names.
+INEXACT = {
+    "gemma": "norm.weight",
+    "gemma2": "norm.weight",
+    "gemma3": "norm.weight",
+    "mamba": ".A_log",
+    "mamba2": ".A_log",
+    "nemotron": "norm.weight",
+}
 
 
 def safetensors(path):
