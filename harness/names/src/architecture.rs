@@ -261,6 +261,13 @@ impl Architecture {
         self.rows.iter().map(|row| &row.tensor)
     }
 
+    /// Each tensor pattern with the patterns of the parameters that it stands for.
+    pub fn pairs(&self) -> impl Iterator<Item = (&Pattern, &Pattern)> {
+        self.rows
+            .iter()
+            .flat_map(|row| row.pieces.iter().map(move |piece| (&row.tensor, &piece.parameter)))
+    }
+
     /// The metadata keys that say something of the config or of a shape, each without the
     /// architecture and its dot.
     pub fn keys(&self) -> impl Iterator<Item = &str> {

@@ -80,7 +80,8 @@ fn json_of(value: Value) -> Json {
         },
         Value::Float(float) => json!(float),
         Value::Bool(value) => json!(value),
-        Value::Text(text) => json!(text),
+        // It comes from the file, and ends up on a terminal.
+        Value::Text(text) => json!(gguf_assay_format::printable(&text, 200)),
     }
 }
 

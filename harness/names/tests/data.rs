@@ -66,3 +66,38 @@ fn every_map_is_proven_on_a_pair() {
         assert!(proven.contains(architecture.name()), "{}", architecture.name());
     }
 }
+
+/// gguf-py's own table, recorded by `tests/pairs/gguf_py.py`, gives the same names where it has one.
+#[test]
+fn gguf_py_gives_the_same_names() {
+    let recorded: serde_json::Value = serde_json::from_str(include_str!("gguf-py.json")).unwrap();
+    assert_eq!(recorded["version"], "gguf 0.19.0");
+    let mut compared = 0;
+    let mut wrong = Vec::new();
+    for (name, answers) in recorded["names"].as_object().unwrap() {
+        let architecture = Architecture::find(name).unwrap();
+        for (parameter, answer) in answers.as_object().unwrap() {
+            let answer = answer.as_str().unwrap();
+            let ours: Vec<&str> = architecture
+                .pairs()
+                .filter(|(_, other)| other.text() == parameter)
+                .map(|(tensor, _)| tensor.text())
+                .collect();
+            compared += 1;
+            // It keeps the suffix of a parameter; to those that have none, the converter adds one.
+            let same = |name: &&str| {
+                let suffixed = parameter.ends_with(".weight") || parameter.ends_with(".bias");
+                *name == answer
+                    || (!suffixed
+                        && [".weight", ".bias"]
+                            .iter()
+                            .any(|suffix| name.strip_suffix(suffix) == Some(answer)))
+            };
+            if !ours.iter().any(same) {
+                wrong.push(format!("{name}: {parameter}: {answer}, and here {ours:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(compared > 400, "{compared}");
+}

@@ -302,6 +302,16 @@ fn the_size_of_a_head_is_the_files() {
     assert_eq!(map.config["head_dim"], json!(128));
 }
 
+/// A text of the file in the config cannot harm a terminal.
+#[test]
+fn texts_in_the_config_are_escaped() {
+    let mut file = description("llama");
+    set(&mut file, "llama.rope.scaling.type", "ya\u{202e}\x1b[2Jrn".into());
+    let bytes = lay_out(&file).to_bytes();
+    let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+    assert_eq!(map.config["rope_parameters"]["rope_type"], json!("ya\\u{202e}\\u{1b}[2Jrn"));
+}
+
 #[test]
 fn unknown_architectures() {
     let mut file = description("llama");

@@ -276,9 +276,9 @@ fn steps(a: f32, b: f32) -> u64 {
 fn tolerance(change: Change, x: f32) -> f32 {
     match change {
         Change::None => 0.0,
-        // `w + 1` is rounded to half a unit in its last place; taking 1 away again is exact where
-        // it lies between 1/2 and 2, and else loses as much again.
-        Change::PlusOne => f32::EPSILON * (x + 1.0).abs().max(1.0),
+        // `w + 1` is rounded by half a unit in its last place at most; to take 1 away again is exact
+        // between 1/2 and 2.
+        Change::PlusOne => f32::EPSILON / 2.0 * (x + 1.0).abs().max(1.0),
         // Both functions are within a unit in the last place, and the logarithm makes a relative
         // error an absolute one.
         Change::NegativeExp => 2.0 * f32::EPSILON * x.abs().max(1.0),

@@ -59,6 +59,7 @@ MODELS = {
     "olmo": ("OlmoForCausalLM", dict(BASE)),
     "phi2": ("PhiForCausalLM", dict(BASE, num_key_value_heads=4, intermediate_size=64)),
     "deepseek2-v3": ("DeepseekV3ForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, n_group=2, topk_group=1, q_lora_rank=None, kv_lora_rank=8, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6)),
+    "deepseek2-yarn": ("DeepseekV3ForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, n_group=2, topk_group=1, q_lora_rank=8, kv_lora_rank=8, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, rope_parameters=dict(rope_type="yarn", rope_theta=10000.0, factor=40.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0))),
     "hunyuan-dense": ("HunYuanDenseV1ForCausalLM", dict(BASE, head_dim=4)),
     "llama-mistral": ("MistralForCausalLM", dict(BASE, head_dim=6)),
     "llama-3": ("LlamaForCausalLM", dict(BASE, head_dim=4, attention_bias=True, rope_parameters=dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32))),
