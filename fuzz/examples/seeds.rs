@@ -28,7 +28,7 @@ fn main() -> Result<()> {
         .iter()
         .map(|case| gguf_assay_fuzz::dequantize_input(case.tensor_type, &case.bytes))
         .collect();
-    for target in ["parse", "diagnose", "roundtrip", "differential"] {
+    for target in ["parse", "diagnose", "roundtrip", "differential", "names"] {
         write(&folder.join(target), &files)?;
     }
     write(&folder.join("dequantize"), &blocks)?;

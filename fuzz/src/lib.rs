@@ -10,6 +10,7 @@
 mod dequantize;
 mod diagnose;
 mod differential;
+mod names;
 mod parse;
 mod replay;
 mod roundtrip;
@@ -22,6 +23,7 @@ use gguf_assay_format::Profile;
 pub use dequantize::{dequantize, dequantize_input};
 pub use diagnose::diagnose;
 pub use differential::differential;
+pub use names::names;
 pub use parse::parse;
 pub use replay::replay;
 pub use roundtrip::roundtrip;
@@ -39,11 +41,12 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     Target { name: "parse", run: parse, rule: rule_of_file },
     Target { name: "diagnose", run: diagnose, rule: rule_of_file },
     Target { name: "roundtrip", run: roundtrip, rule: rule_of_file },
     Target { name: "differential", run: differential, rule: rule_of_file },
+    Target { name: "names", run: names, rule: rule_of_file },
     Target { name: "dequantize", run: dequantize, rule: dequantize::rule },
     Target { name: "smith", run: smith, rule: smith::rule },
 ];

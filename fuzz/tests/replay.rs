@@ -15,7 +15,7 @@ fn each_target_has_a_program_and_each_program_a_target() {
     let programs: BTreeSet<String> = paths
         .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
         .collect();
-    let targets = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let targets = TARGETS.iter().map(|target| target.name.to_owned()).collect();
     assert_eq!(programs, targets);
 }
 

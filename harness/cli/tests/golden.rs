@@ -116,6 +116,46 @@ fn quants() {
     snapshot("quants", "types", &text);
 }
 
+/// What `names` answers for a file, its config, an architecture, and a file with a fault.
+#[test]
+fn names() {
+    let pairs = "harness/names/tests/pairs";
+    let mut text = String::new();
+    for args in [
+        &["names", &format!("{pairs}/deepseek2-v3/model.gguf")][..],
+        &["names", &format!("{pairs}/llama4/model.gguf"), "--config"],
+        &["names", &format!("{pairs}/gpt2/model.gguf"), "--format", "json"],
+        &["names", "qwen3moe"],
+        &["names", "qwen3_moe"],
+        &["names", "chameleon"],
+        &["names", "corpus/read/tensors/twelve-tensors.gguf"],
+        &["names", "corpus/read/header/empty-file.gguf"],
+        &["names", "corpus/read/download/html.gguf"],
+        &["names", "--from", "transformers", "corpus"],
+        &["names", "--from", "transformers", "--to", "transformers", "corpus"],
+    ] {
+        text += &transcript(args);
+        text.push('\n');
+    }
+    snapshot("cli", "names", &text);
+}
+
+/// The exported parameters come to the same file again, and are those of the checkpoint.
+#[test]
+fn exported_parameters() {
+    let out = tempfile::tempdir().unwrap();
+    let pair = root().join("harness/names/tests/pairs/minimax-m2");
+    let exported = out.path().join("model.safetensors");
+    let (file, exported) = (pair.join("model.gguf"), exported.to_str().unwrap().to_owned());
+    let export = assay(&["names", file.to_str().unwrap(), "--export", &exported]);
+    assert_eq!(export.status.code(), Some(0), "{}", String::from_utf8_lossy(&export.stderr));
+    std::fs::copy(pair.join("config.json"), out.path().join("config.json")).unwrap();
+    let back = assay(&["names", "--from", "transformers", out.path().to_str().unwrap()]);
+    assert_eq!(back.status.code(), Some(0), "{}", String::from_utf8_lossy(&back.stdout));
+    let text = String::from_utf8(back.stdout).unwrap();
+    assert!(text.contains("41 parameters come to 29 tensors"), "{text}");
+}
+
 #[test]
 fn wrong_calls() {
     let mut text = String::new();
@@ -161,6 +201,8 @@ fn lists() {
     text += &transcript(&["list", "types"]);
     text.push('\n');
     text += &transcript(&["list", "cases", "read/alignment/*"]);
+    text.push('\n');
+    text += &transcript(&["list", "architectures", "g*"]);
     snapshot("cli", "list", &text);
 }
 
@@ -172,6 +214,7 @@ fn help() {
         &["run", "--help"],
         &["report", "--help"],
         &["check", "--help"],
+        &["names", "--help"],
         &["subjects", "--help"],
     ] {
         text += &transcript(args);

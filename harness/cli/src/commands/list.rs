@@ -8,15 +8,18 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::ValueEnum;
 use gguf_assay_format::{Profile, RULES, Status, TENSOR_TYPES, TensorType};
+use gguf_assay_names::Architecture;
 use gguf_assay_quant::kernel::{Engine, VARIABLE};
 use serde_json::json;
 
 use super::{corpus, engine, is_chosen, print};
 
-/// List the cases, rules, subjects, tensor types or kernels
+/// List the cases, rules, subjects, tensor types, kernels or architectures
 ///
 /// `list kernels` shows of each type which engine dequantizes it on this machine, which ones could,
 /// and why the others are not taken. GGUF_ASSAY_KERNEL=scalar, avx2 or avx512 forces one.
+/// `list architectures` shows which have a map to transformers (full) and which are only known to
+/// llama.cpp by their name (known).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What to list
@@ -38,6 +41,7 @@ enum What {
     Subjects,
     Types,
     Kernels,
+    Architectures,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -92,6 +96,16 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                     "licence": manifest.licence,
                 });
                 (subject.name.to_string(), cells, json)
+            })
+            .collect(),
+        What::Architectures => Architecture::names()
+            .into_iter()
+            .map(|(name, level)| {
+                let classes = Architecture::find(name).map_or(&[][..], Architecture::classes);
+                let classes: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
+                let cells = vec![level.to_string(), classes.join(", ")];
+                let json = json!({ "name": name, "level": level.name(), "classes": classes });
+                (name.to_owned(), cells, json)
             })
             .collect(),
         What::Kernels => {

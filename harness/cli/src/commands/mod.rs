@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod fuzz;
 pub(crate) mod generate;
 pub(crate) mod list;
+pub(crate) mod names;
 pub(crate) mod real;
 pub(crate) mod report;
 pub(crate) mod run;

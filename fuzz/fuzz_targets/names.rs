@@ -1,0 +1,11 @@
+//! The maps of names.
+
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| gguf_assay_fuzz::names(data));
+
+#[cfg(not(fuzzing))]
+fn main() -> std::process::ExitCode {
+    gguf_assay_fuzz::main("names")
+}

@@ -1,0 +1,451 @@
+//! `gguf-assay names`: what a file's tensors and keys are called in transformers, and back.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use gguf_assay_format::{Gguf, diagnose, printable};
+use gguf_assay_names::{Architecture, Change, CheckpointMap, CheckpointTensor, Finding, Map};
+use serde_json::{Value as Json, json};
+
+use super::print;
+use crate::mapped::MappedFile;
+use crate::style::{bad, bold, dim, good};
+
+/// Say what a model's tensors and keys are called on the other side
+///
+/// For each tensor of a GGUF file: the parameters of transformers that it stands for, and what is done
+/// to their elements on the way (`(n_head 2 d) i -> (n_head d 2) i` reads: left the parameter's
+/// dimensions, right the tensor's). What has no place, is missing, comes twice or has another shape
+/// is a finding. With the name of an architecture in place of a file, its table.
+///
+///     gguf-assay names model.gguf
+///     gguf-assay names model.gguf --config         config.json of transformers 5
+///     gguf-assay names model.gguf --export model.safetensors
+///     gguf-assay names --from transformers FOLDER  the tensors and keys of the GGUF file
+///     gguf-assay names glm4moe
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// A GGUF file, the name of an architecture, or a checkpoint's folder
+    input: PathBuf,
+    /// What the input is
+    #[arg(long, default_value = "gguf", value_name = "SIDE")]
+    from: Side,
+    /// What is asked for: the other side
+    #[arg(long, value_name = "SIDE")]
+    to: Option<Side>,
+    /// The architecture that a checkpoint becomes; else its model_type tells
+    #[arg(long, value_name = "NAME")]
+    arch: Option<String>,
+    /// Print the config alone (of a checkpoint: the keys alone)
+    #[arg(long)]
+    config: bool,
+    /// Write the parameters, with the transforms undone, to a safetensors file
+    #[arg(long, value_name = "FILE.safetensors")]
+    export: Option<PathBuf>,
+    /// How to print the answer; `json` is stable and documented
+    #[arg(long, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Side {
+    Gguf,
+    Transformers,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// The name and version of the JSON schema.
+const SCHEMA: &str = "gguf-assay/names/1";
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    if args.to == Some(args.from) {
+        bail!("--from and --to name the same side");
+    }
+    if args.from == Side::Transformers {
+        if args.export.is_some() {
+            bail!("--export writes parameters of transformers: give it a GGUF file");
+        }
+        return checkpoint(args);
+    }
+    if args.arch.is_some() {
+        bail!("--arch is for --from transformers: a GGUF file names its architecture");
+    }
+    if !args.input.exists()
+        && let Some(name) = args.input.to_str().filter(|name| !name.contains(['/', '.', '\\']))
+    {
+        let architecture = Architecture::find(name)
+            .with_context(|| format!("there is no file {name}, and as an architecture"))?;
+        print(&architecture.to_text())?;
+        return Ok(crate::SUCCESS);
+    }
+    let bytes = MappedFile::open(&args.input)?;
+    let diagnosis = diagnose(&bytes);
+    let hint = || format!("gguf-assay check {} says more", args.input.display());
+    let Some(gguf) = diagnosis.gguf.as_ref().filter(|_| diagnosis.complete) else {
+        bail!("{} cannot be read to its end; {}", args.input.display(), hint());
+    };
+    let map = Map::of(gguf).with_context(|| args.input.display().to_string())?;
+    if args.config {
+        print(&(serde_json::to_string_pretty(&map.config)? + "\n"))?;
+        return Ok(status(&map.findings));
+    }
+    // Before anything is printed: whoever reads that may stop early.
+    if let Some(out) = args.export.as_deref().filter(|_| map.is_complete()) {
+        export(&map, gguf, out)?;
+    }
+    match args.format {
+        Format::Json => print(&(map_json(args, &map).to_string() + "\n"))?,
+        Format::Text => print(&map_text(args, &map))?,
+    }
+    if args.export.is_some() && !map.is_complete() {
+        bail!("nothing is exported: not every tensor has its place");
+    }
+    Ok(status(&map.findings))
+}
+
+fn status(findings: &[Finding]) -> u8 {
+    if findings.is_empty() { crate::SUCCESS } else { crate::FINDINGS }
+}
+
+fn export(map: &Map, gguf: &Gguf<'_>, out: &Path) -> Result<()> {
+    let context = || format!("cannot export to {}", out.display());
+    let count = map.export(gguf, out).with_context(context)?;
+    // Beside the parameters on standard error, where it does not mix with JSON.
+    eprintln!("{}: {count} parameters", out.display());
+    Ok(())
+}
+
+/// What is done to the elements on the way into a file.
+fn transform(view: Option<&str>, change: Change) -> String {
+    let mut parts = Vec::new();
+    parts.extend(view.map(str::to_owned));
+    if change != Change::None {
+        parts.push(change.text().to_owned());
+    }
+    parts.join(", ")
+}
+
+fn findings_text(text: &mut String, findings: &[Finding]) {
+    for finding in findings {
+        let finding = finding.to_string();
+        let (kind, rest) = finding.split_once(':').unwrap_or((&finding, ""));
+        // Lines within a finding are ours; what stands in them comes from the file.
+        let lines: Vec<String> = rest.lines().map(|line| printable(line, 400)).collect();
+        let _ = writeln!(text, "  {}:{}", bad(kind), lines.join("\n    "));
+    }
+}
+
+fn map_text(args: &Args, map: &Map) -> String {
+    let mut text = String::new();
+    let mapped = map.tensors.len();
+    let answer = format!(
+        "{mapped} of {} tensors stand for {} parameters",
+        map.tensor_count,
+        map.parameter_count()
+    );
+    let answer = if map.is_complete() { good(&answer) } else { bad(&answer) };
+    let _ = writeln!(
+        text,
+        "{}: {answer}\n  {} is {} ({})",
+        bold(&args.input.display().to_string()),
+        map.architecture.name(),
+        map.class.name,
+        map.class.model_type
+    );
+    for (style, count) in &map.styles {
+        let _ = writeln!(
+            text,
+            "  {count} tensors of experts, {}: {}",
+            style.name(),
+            dim(style.explanation())
+        );
+    }
+    findings_text(&mut text, &map.findings);
+    for key in &map.unmapped_keys {
+        let _ = writeln!(text, "  not mapped: the key {key}");
+    }
+    text.push('\n');
+    let mut of_tensor: Vec<Vec<String>> = vec![Vec::new(); mapped];
+    for parameter in &map.parameters {
+        for source in &parameter.sources {
+            let shape = parameter.shape.as_ref().map(|shape| format!(" {shape:?}"));
+            let experts = parameter.experts.map(|count| format!(" for {count} experts E"));
+            let transform = transform(source.view, source.change);
+            let transform =
+                if transform.is_empty() { transform } else { format!("  {}", dim(&transform)) };
+            let line = format!(
+                "{}{}{}{transform}",
+                parameter.name,
+                shape.unwrap_or_default(),
+                experts.unwrap_or_default()
+            );
+            if let Some(lines) = of_tensor.get_mut(source.tensor) {
+                lines.push(line);
+            }
+        }
+    }
+    for (tensor, lines) in map.tensors.iter().zip(of_tensor) {
+        let _ = writeln!(text, "{} {:?}", tensor.name, tensor.dims);
+        for line in lines {
+            let _ = writeln!(text, "    {line}");
+        }
+        if let Some(note) = tensor.note() {
+            let _ = writeln!(text, "    {}", dim(note));
+        }
+    }
+    if !map.absent.is_empty() {
+        text.push_str("\nnot in the file:\n");
+    }
+    for (field, note) in &map.absent {
+        let _ = writeln!(text, "  {field}: {note}");
+    }
+    text
+}
+
+fn findings_json(findings: &[Finding]) -> Json {
+    let each = findings.iter().map(|finding| {
+        let mut json = match finding {
+            Finding::Unmapped { name, reason }
+            | Finding::Duplicated { name, reason }
+            | Finding::Senseless { name, reason } => json!({ "name": name, "reason": reason }),
+            Finding::Missing { first, count, empty_blocks } => {
+                let first = first
+                    .iter()
+                    .map(|each| json!({ "name": each.name, "parameters": each.parameters }));
+                json!({
+                    "first": first.collect::<Vec<_>>(), "count": count,
+                    "empty_blocks": empty_blocks,
+                })
+            }
+            Finding::Shape { name, found, expected, because } => json!({
+                "name": name, "found": found, "expected": expected, "because": because,
+            }),
+            Finding::Incomplete { name, elements, found } => {
+                json!({ "name": name, "elements": elements, "found": found })
+            }
+            Finding::MissingKey { key, name } => json!({ "key": key, "name": name }),
+            Finding::Otherwise { key, found, expected } => {
+                json!({ "key": key, "found": found, "expected": expected })
+            }
+        };
+        json["kind"] = finding.kind().into();
+        json
+    });
+    each.collect()
+}
+
+fn map_json(args: &Args, map: &Map) -> Json {
+    let mut of_tensor: Vec<Vec<Json>> = vec![Vec::new(); map.tensors.len()];
+    for parameter in &map.parameters {
+        for source in &parameter.sources {
+            let json = json!({
+                "name": parameter.name, "shape": parameter.shape, "experts": parameter.experts,
+                "view": source.view,
+            });
+            if let Some(list) = of_tensor.get_mut(source.tensor) {
+                list.push(json);
+            }
+        }
+    }
+    let tensors = map.tensors.iter().zip(of_tensor).map(|(tensor, parameters)| {
+        json!({
+            "name": tensor.name, "dims": tensor.dims, "parameters": parameters,
+            "value": tensor.change().text(), "inverse": tensor.change().inverse_text(),
+            "note": tensor.note(),
+        })
+    });
+    let styles = map.styles.iter().map(|(style, count)| (style.name().to_owned(), json!(count)));
+    let absent = map.absent.iter().map(|(field, note)| json!({ "field": field, "note": note }));
+    json!({
+        "schema": SCHEMA,
+        "file": printable(&args.input.display().to_string(), 400),
+        "from": "gguf",
+        "architecture": map.architecture.name(),
+        "class": map.class.name,
+        "complete": map.is_complete(),
+        "tensor_count": map.tensor_count,
+        "mapped_count": map.tensors.len(),
+        "parameter_count": map.parameter_count(),
+        "findings": findings_json(&map.findings),
+        "tensors": tensors.collect::<Vec<_>>(),
+        "experts": styles.collect::<serde_json::Map<_, _>>(),
+        "config": map.config,
+        "absent": absent.collect::<Vec<_>>(),
+        "unmapped_keys": map.unmapped_keys,
+    })
+}
+
+/// As long as a safetensors header may be (the `safetensors` package refuses longer ones).
+const LONGEST_HEADER: u64 = 100_000_000;
+
+/// The names and shapes in the header of a safetensors file.
+fn header(path: &Path) -> Result<Vec<CheckpointTensor>> {
+    let context = || format!("cannot read {}", path.display());
+    let mut file = File::open(path).with_context(context)?;
+    let size = file.metadata().with_context(context)?.len();
+    let mut length = [0; 8];
+    file.read_exact(&mut length).with_context(context)?;
+    let length = u64::from_le_bytes(length);
+    if length > LONGEST_HEADER.min(size.saturating_sub(8)) {
+        bail!("{} is no safetensors file: a header of {length} bytes in {size}", path.display());
+    }
+    let mut text = vec![0; usize::try_from(length)?];
+    file.read_exact(&mut text).with_context(context)?;
+    let header: serde_json::Map<String, Json> = serde_json::from_slice(&text)
+        .with_context(|| format!("{} is no safetensors file: its header", path.display()))?;
+    let tensors = header.into_iter().filter(|(name, _)| name != "__metadata__");
+    tensors
+        .map(|(name, entry)| {
+            let shape = entry.get("shape").cloned().unwrap_or_default();
+            let shape = serde_json::from_value(shape).with_context(|| {
+                format!("{}: {} has no shape", path.display(), printable(&name, 80))
+            })?;
+            Ok(CheckpointTensor { name, shape })
+        })
+        .collect()
+}
+
+fn checkpoint(args: &Args) -> Result<u8> {
+    let folder = &args.input;
+    if !folder.is_dir() {
+        bail!("{} is not a folder; name the one that has config.json", folder.display());
+    }
+    let path = folder.join("config.json");
+    let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let config: Json =
+        serde_json::from_slice(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+    let architecture = match &args.arch {
+        Some(name) => Architecture::find(name)?,
+        None => of_model_type(&config)?,
+    };
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .with_context(|| format!("cannot read {}", folder.display()))?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "safetensors"))
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        bail!("{} has no safetensors file", folder.display());
+    }
+    let mut tensors = Vec::new();
+    for file in &files {
+        tensors.extend(header(file)?);
+    }
+    let map = CheckpointMap::of(architecture, &tensors, &config);
+    match args.format {
+        Format::Json => print(&(checkpoint_json(args, &map, &tensors).to_string() + "\n"))?,
+        Format::Text => print(&checkpoint_text(args, &map, &tensors))?,
+    }
+    Ok(status(&map.findings))
+}
+
+fn of_model_type(config: &Json) -> Result<&'static Architecture> {
+    let Some(name) = config["model_type"].as_str() else {
+        bail!("config.json has no model_type; name the architecture with --arch");
+    };
+    let all = Architecture::all();
+    let found = all
+        .iter()
+        .find(|architecture| architecture.classes().iter().any(|class| class.model_type == name));
+    match found {
+        Some(found) => Ok(found),
+        None => bail!(
+            "no architecture is mapped from the model_type {}; gguf-assay list architectures says \
+             which are, and --arch names one",
+            printable(name, 80)
+        ),
+    }
+}
+
+fn checkpoint_text(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor]) -> String {
+    let mut text = String::new();
+    let name = |place: usize| {
+        tensors.get(place).map(|tensor| printable(&tensor.name, 200)).unwrap_or_default()
+    };
+    if !args.config {
+        let answer = format!("{} parameters come to {} tensors", tensors.len(), map.tensors.len());
+        let answer = if map.is_complete() { good(&answer) } else { bad(&answer) };
+        let _ = writeln!(
+            text,
+            "{}: {answer}\n  {} is {}",
+            bold(&args.input.display().to_string()),
+            map.class.name,
+            map.architecture.name()
+        );
+        findings_text(&mut text, &map.findings);
+        for (place, note) in &map.dropped {
+            let _ = writeln!(text, "  left out: {}: {note}", name(*place));
+        }
+        text.push('\n');
+        for tensor in &map.tensors {
+            let _ = writeln!(text, "{} {:?}", tensor.name, tensor.dims);
+            for source in &tensor.sources {
+                let transform = transform(source.view, tensor.change);
+                let transform =
+                    if transform.is_empty() { transform } else { format!("  {}", dim(&transform)) };
+                let _ = writeln!(text, "    {}{transform}", name(source.parameter));
+            }
+        }
+        text.push('\n');
+    }
+    for (key, value) in &map.metadata {
+        let _ = writeln!(text, "{key} = {}", printable(&value_json(value).to_string(), 200));
+    }
+    text
+}
+
+fn value_json(value: &gguf_assay_format::OwnedValue) -> Json {
+    use gguf_assay_format::OwnedValue;
+    match value {
+        OwnedValue::U32(v) => json!(v),
+        // The shortest decimal number that is this f32.
+        OwnedValue::F32(v) => json!(v.to_string().parse::<f64>().unwrap_or_default()),
+        OwnedValue::Bool(v) => json!(v),
+        OwnedValue::I32(v) => json!(v),
+        OwnedValue::String(v) => json!(String::from_utf8_lossy(v)),
+        OwnedValue::Array(array) => array.iter().map(value_json).collect(),
+        // A config comes to no other.
+        _ => Json::Null,
+    }
+}
+
+fn checkpoint_json(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor]) -> Json {
+    let name = |place: usize| tensors.get(place).map(|tensor| tensor.name.as_str());
+    let made = map.tensors.iter().map(|tensor| {
+        let parameters = tensor
+            .sources
+            .iter()
+            .map(|source| json!({ "name": name(source.parameter), "view": source.view }));
+        json!({
+            "name": tensor.name, "dims": tensor.dims, "value": tensor.change.text(),
+            "parameters": parameters.collect::<Vec<_>>(),
+        })
+    });
+    let dropped = map.dropped.iter();
+    let dropped = dropped.map(|(place, note)| json!({ "name": name(*place), "note": note }));
+    let metadata = map.metadata.iter().map(|(key, value)| (key.clone(), value_json(value)));
+    json!({
+        "schema": SCHEMA,
+        "file": printable(&args.input.display().to_string(), 400),
+        "from": "transformers",
+        "architecture": map.architecture.name(),
+        "class": map.class.name,
+        "complete": map.is_complete(),
+        "parameter_count": tensors.len(),
+        "findings": findings_json(&map.findings),
+        "tensors": made.collect::<Vec<_>>(),
+        "dropped": dropped.collect::<Vec<_>>(),
+        "metadata": metadata.collect::<serde_json::Map<_, _>>(),
+    })
+}

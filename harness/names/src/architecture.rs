@@ -1,0 +1,592 @@
+//! Architectures: their rows, made of the data files, and the table of those that llama.cpp knows.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::data::{AbsentRow, Change, ConfigRow, DataFile, Include, TensorRow};
+use crate::expression::{Expression, Value};
+use crate::hyperparameters::{Held, Metadata};
+use crate::pattern::{Pattern, key_of};
+use crate::view::View;
+
+static ARCHITECTURES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/architectures.rs"));
+static SHARED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shared.rs"));
+
+/// How much is known of an architecture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// llama.cpp has it, by this name; there is no map yet.
+    Known,
+    /// Tensors, transforms and config, both ways.
+    Full,
+}
+
+impl Level {
+    /// `known` or `full`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Known => "known",
+            Level::Full => "full",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What `general.architecture` names, and how its files and checkpoints correspond.
+#[derive(Debug)]
+pub struct Architecture {
+    pub(crate) name: String,
+    pub(crate) source: String,
+    pub(crate) classes: Vec<Class>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) dropped: Vec<Dropped>,
+    pub(crate) config: Vec<Field>,
+    pub(crate) absent: Vec<AbsentRow>,
+    /// Each behind those that it needs.
+    pub(crate) hyperparameters: Vec<Hyperparameter>,
+    /// Tiny models, which have a tensor of each row between them.
+    pub(crate) examples: Vec<Example>,
+    by_tensor: HashMap<String, Vec<usize>>,
+    by_parameter: HashMap<String, Vec<usize>>,
+}
+
+/// A class of transformers.
+#[derive(Debug)]
+pub struct Class {
+    /// As `architectures` in `config.json` has it.
+    pub name: String,
+    /// As `model_type` in `config.json` has it.
+    pub model_type: String,
+    pub(crate) when: Option<Expression>,
+}
+
+/// A GGUF tensor pattern and what it stands for.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) tensor: Pattern,
+    /// In ggml's order.
+    pub(crate) dims: Vec<Expression>,
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) change: Change,
+    pub(crate) when: Option<Expression>,
+    pub(crate) optional: bool,
+    pub(crate) instead_of: Vec<Pattern>,
+    pub(crate) note: Option<String>,
+}
+
+/// A parameter, or a part of one, and where it lies in the tensor.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) parameter: Pattern,
+    pub(crate) view: View,
+}
+
+/// A parameter that a file does not hold.
+#[derive(Debug)]
+pub(crate) struct Dropped {
+    pub(crate) parameter: Pattern,
+    pub(crate) note: String,
+}
+
+/// A metadata key and a field of the config.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) row: ConfigRow,
+    pub(crate) value: Option<Expression>,
+    pub(crate) from: Option<Expression>,
+    pub(crate) default: Option<Expression>,
+    pub(crate) when: Option<Expression>,
+    pub(crate) written_when: Option<Expression>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Hyperparameter {
+    pub(crate) name: String,
+    pub(crate) origin: Origin,
+    pub(crate) default: Option<Expression>,
+}
+
+/// A tiny model.
+#[derive(Debug)]
+pub(crate) struct Example {
+    pub(crate) name: String,
+    pub(crate) metadata: Metadata,
+    pub(crate) without: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Origin {
+    Key(String),
+    Is(Expression),
+    CountOf(String),
+    LargestOf(String),
+    Present(String),
+}
+
+/// There is no map of an architecture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownArchitecture {
+    /// What was asked for.
+    pub name: String,
+    /// Whether llama.cpp has it.
+    pub known: bool,
+    /// The nearest names that there are maps of.
+    pub nearest: Vec<&'static str>,
+}
+
+impl fmt::Display for UnknownArchitecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = gguf_assay_format::escape(self.name.as_bytes(), 80);
+        if self.known {
+            write!(
+                f,
+                "llama.cpp knows the architecture \"{name}\", but there is no map of it yet"
+            )?;
+        } else {
+            write!(f, "no architecture is named \"{name}\"")?;
+        }
+        match self.nearest.as_slice() {
+            [] => write!(f, "; gguf-assay list architectures names all"),
+            nearest => write!(f, "; the nearest with a map: {}", nearest.join(", ")),
+        }
+    }
+}
+
+impl std::error::Error for UnknownArchitecture {}
+
+/// The names that the pinned llama.cpp declares, recorded by `tests/source.rs`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceTable {
+    /// The package and version that was read.
+    pub source: String,
+    /// Every value of `general.architecture` (`LLM_ARCH_NAMES`).
+    pub architectures: Vec<String>,
+    /// Every tensor name (`LLM_TENSOR_NAMES`), with `N` for the layer and `E` for the expert, without
+    /// the suffix `.weight` or `.bias`.
+    pub tensors: Vec<String>,
+    /// Every metadata key (`LLM_KV_NAMES`), without the architecture and its dot.
+    pub keys: Vec<String>,
+    /// Of each architecture, those tensors that the code which loads it asks for.
+    pub tensors_of: BTreeMap<String, Vec<String>>,
+}
+
+impl SourceTable {
+    /// The recorded table.
+    pub fn recorded() -> &'static SourceTable {
+        static TABLE: LazyLock<SourceTable> = LazyLock::new(|| {
+            // The file is ours, and a test reads it.
+            #[allow(clippy::expect_used)]
+            toml::from_str(include_str!("../llama-arch.toml")).expect("the recorded table loads")
+        });
+        &TABLE
+    }
+}
+
+impl Architecture {
+    /// Every architecture that there is a map of, by name.
+    pub fn all() -> &'static [Architecture] {
+        static ALL: LazyLock<Vec<Architecture>> = LazyLock::new(|| {
+            let parsed = ARCHITECTURES.iter().map(|(stem, text)| {
+                Architecture::parse(text).map_err(|error| format!("{stem}.toml: {error}"))
+            });
+            // The files are ours, and a test reads them all.
+            #[allow(clippy::expect_used)]
+            parsed.collect::<Result<_, _>>().expect("the embedded architectures load")
+        });
+        &ALL
+    }
+
+    /// The names of all architectures that are known at any level, sorted, with the level.
+    pub fn names() -> BTreeMap<&'static str, Level> {
+        let mut names: BTreeMap<&str, Level> = BTreeMap::new();
+        for name in &SourceTable::recorded().architectures {
+            names.insert(name, Level::Known);
+        }
+        for architecture in Architecture::all() {
+            names.insert(&architecture.name, Level::Full);
+        }
+        names
+    }
+
+    /// The architecture of this name, as `general.architecture` has it.
+    ///
+    /// # Errors
+    ///
+    /// There is no map of it.
+    pub fn find(name: &str) -> Result<&'static Architecture, UnknownArchitecture> {
+        let all = Architecture::all();
+        if let Some(found) = all.iter().find(|architecture| architecture.name == name) {
+            return Ok(found);
+        }
+        let known = SourceTable::recorded().architectures.iter().any(|other| other == name);
+        let short: String = name.chars().take(40).collect();
+        let mut near: Vec<(usize, &str)> = all
+            .iter()
+            .map(|other| (distance(&plain(&short), &plain(&other.name)), other.name.as_str()))
+            .filter(|(distance, other)| {
+                *distance <= other.len().max(short.len()).div_ceil(2).saturating_sub(1)
+            })
+            .collect();
+        near.sort_unstable();
+        let nearest = near.into_iter().map(|(_, name)| name).take(3).collect();
+        Err(UnknownArchitecture { name: name.to_owned(), known, nearest })
+    }
+
+    /// `general.architecture`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Who says so: public sources, with versions.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The transformers classes.
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// The patterns of the GGUF tensors.
+    pub fn tensor_patterns(&self) -> impl Iterator<Item = &Pattern> {
+        self.rows.iter().map(|row| &row.tensor)
+    }
+
+    /// Each tensor pattern with the patterns of the parameters that it stands for.
+    pub fn pairs(&self) -> impl Iterator<Item = (&Pattern, &Pattern)> {
+        self.rows
+            .iter()
+            .flat_map(|row| row.pieces.iter().map(move |piece| (&row.tensor, &piece.parameter)))
+    }
+
+    /// The metadata keys that say something of the config or of a shape, each without the
+    /// architecture and its dot.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        let fields = self.config.iter().filter_map(|field| field.row.key.as_deref());
+        let hyperparameters = self.hyperparameters.iter().filter_map(|each| match &each.origin {
+            Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => Some(key.as_str()),
+            _ => None,
+        });
+        fields.chain(hyperparameters)
+    }
+
+    /// The whole key for one of [`keys`](Architecture::keys).
+    pub(crate) fn full_key(&self, key: &str) -> String {
+        if key.starts_with("general.") || key.starts_with("tokenizer.") {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.name)
+        }
+    }
+
+    /// The rows whose tensor may have this name.
+    pub(crate) fn rows_of_tensor(&self, name: &str) -> &[usize] {
+        self.by_tensor.get(&key_of(name)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The rows that stand for a parameter of this name.
+    pub(crate) fn rows_of_parameter(&self, name: &str) -> &[usize] {
+        self.by_parameter.get(&key_of(name)).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Architecture, String> {
+        let file: DataFile = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mut parts = Parts::default();
+        parts.add(&file, None, false)?;
+        let name = file.name.clone().ok_or("an architecture needs a `name`")?;
+        if file.classes.is_empty() {
+            return Err("an architecture needs `classes`".into());
+        }
+        let classes = file.classes.iter().map(|row| {
+            let when = row.when.as_deref().map(Expression::parse).transpose()?;
+            Ok(Class { name: row.class.clone(), model_type: row.model_type.clone(), when })
+        });
+        let classes = classes.collect::<Result<_, String>>()?;
+        let hyperparameters = in_order(parts.hyperparameters)?;
+        let mut examples = vec![Example {
+            name: "example".into(),
+            metadata: example(&parts.example)?,
+            without: Vec::new(),
+        }];
+        for variant in file.variants {
+            let mut rows = parts.example.clone();
+            rows.extend(variant.set);
+            let metadata = example(&rows)?;
+            let (name, without) = (variant.name, variant.without);
+            examples.push(Example { name, metadata, without });
+        }
+        let mut by_tensor: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut by_parameter: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, row) in parts.rows.iter().enumerate() {
+            by_tensor.entry(row.tensor.key()).or_default().push(place);
+            for piece in &row.pieces {
+                let places = by_parameter.entry(piece.parameter.key()).or_default();
+                if places.last() != Some(&place) {
+                    places.push(place);
+                }
+            }
+        }
+        Ok(Architecture {
+            name,
+            source: file.source,
+            classes,
+            rows: parts.rows,
+            dropped: parts.dropped,
+            config: parts.config,
+            absent: parts.absent,
+            hyperparameters,
+            examples,
+            by_tensor,
+            by_parameter,
+        })
+    }
+}
+
+/// What a file and its includes come to.
+#[derive(Default)]
+struct Parts {
+    rows: Vec<Row>,
+    dropped: Vec<Dropped>,
+    config: Vec<Field>,
+    absent: Vec<AbsentRow>,
+    hyperparameters: BTreeMap<String, Hyperparameter>,
+    example: BTreeMap<String, toml::Value>,
+}
+
+impl Parts {
+    /// Adds a file: first what it includes, so that it can say otherwise.
+    fn add(&mut self, file: &DataFile, when: Option<&str>, optional: bool) -> Result<(), String> {
+        for include in &file.include {
+            let (part, condition, all_optional) = match include {
+                Include::Whole(part) => (part, None, false),
+                Include::Some(some) => (&some.part, some.when.as_deref(), some.optional),
+            };
+            let text = SHARED.iter().find(|(stem, _)| stem == part).map(|(_, text)| text);
+            let text = text.ok_or_else(|| format!("there is no shared/{part}.toml"))?;
+            let shared: DataFile =
+                toml::from_str(text).map_err(|error| format!("shared/{part}.toml: {error}"))?;
+            if shared.name.is_some() || !shared.classes.is_empty() {
+                return Err(format!("shared/{part}.toml is no architecture"));
+            }
+            let condition = both(when, condition);
+            self.add(&shared, condition.as_deref(), optional || all_optional)
+                .map_err(|error| format!("shared/{part}.toml: {error}"))?;
+        }
+        for row in &file.tensors {
+            let error = |error| format!("{}: {error}", row.gguf);
+            self.rows.push(parse_row(row, when, optional).map_err(error)?);
+        }
+        for row in &file.dropped {
+            let parameter = Pattern::new(&row.transformers);
+            self.dropped.push(Dropped { parameter, note: row.note.clone() });
+        }
+        // A row takes the place of those that an included file has for its field or key.
+        self.config.retain(|other| {
+            !file.config.iter().any(|row| {
+                let same_field = row.field.is_some() && other.row.field == row.field;
+                let same_key = row.key.is_some() && other.row.key == row.key;
+                same_field || same_key
+            })
+        });
+        for row in &file.config {
+            let name = row.field.as_ref().or(row.key.as_ref()).ok_or("a field or a key")?;
+            let field = parse_field(row).map_err(|error| format!("{name}: {error}"))?;
+            self.config.push(field);
+        }
+        self.absent.retain(|old| !file.absent.iter().any(|row| row.field == old.field));
+        self.absent.extend(file.absent.iter().cloned());
+        for (name, row) in &file.hyperparameters {
+            let mut origins = Vec::new();
+            origins.extend(row.key.clone().map(Origin::Key));
+            origins.extend(row.is.as_deref().map(Expression::parse).transpose()?.map(Origin::Is));
+            origins.extend(row.count_of.clone().map(Origin::CountOf));
+            origins.extend(row.largest_of.clone().map(Origin::LargestOf));
+            origins.extend(row.present.clone().map(Origin::Present));
+            let (Some(origin), true) = (origins.pop(), origins.is_empty()) else {
+                return Err(format!("{name} needs one of key, is, count_of, largest_of, present"));
+            };
+            let default = row.default.as_deref().map(Expression::parse).transpose()?;
+            let name = name.clone();
+            self.hyperparameters.insert(name.clone(), Hyperparameter { name, origin, default });
+        }
+        let example = file.example.iter().map(|(key, value)| (key.clone(), value.clone()));
+        self.example.extend(example);
+        Ok(())
+    }
+}
+
+/// The metadata of an example; the number under `tokenizer.ggml.tokens` is how many there are.
+fn example(rows: &BTreeMap<String, toml::Value>) -> Result<Metadata, String> {
+    let mut metadata = Metadata::default();
+    for (key, value) in rows {
+        let scalar = |value: &toml::Value| match value {
+            toml::Value::Integer(int) => Ok(Value::Int((*int).into())),
+            toml::Value::Float(float) => Ok(Value::Float(*float)),
+            toml::Value::Boolean(value) => Ok(Value::Bool(*value)),
+            toml::Value::String(text) => Ok(Value::Text(text.clone())),
+            other => Err(format!("example: {key} = {other}")),
+        };
+        let held = match value {
+            toml::Value::Integer(count) if key == "tokenizer.ggml.tokens" => {
+                metadata.counts.insert(key.clone(), u64::try_from(*count).unwrap_or(0));
+                continue;
+            }
+            toml::Value::Array(values) => {
+                Held::Each(values.iter().map(scalar).collect::<Result<_, _>>()?)
+            }
+            value => Held::One(scalar(value)?),
+        };
+        metadata.held.insert(key.clone(), held);
+    }
+    Ok(metadata)
+}
+
+fn both(outer: Option<&str>, inner: Option<&str>) -> Option<String> {
+    match (outer, inner) {
+        (Some(outer), Some(inner)) => Some(format!("({outer}) and ({inner})")),
+        (Some(only), None) | (None, Some(only)) => Some(only.to_owned()),
+        (None, None) => None,
+    }
+}
+
+fn parse_row(row: &TensorRow, when: Option<&str>, optional: bool) -> Result<Row, String> {
+    let dims = row.dims.split(',').map(|dim| Expression::parse(dim.trim()));
+    let dims = dims.collect::<Result<Vec<_>, _>>()?;
+    let tensor = Pattern::new(&row.gguf);
+    let parameters = row.transformers.as_slice();
+    let views = row.view.as_slice();
+    let view = |parameter: &str, text: Option<&String>| match text {
+        Some(text) => View::parse(text),
+        None if Pattern::new(parameter).has_expert() && !tensor.has_expert() => {
+            Ok(View::stack(dims.len()))
+        }
+        None => Ok(View::identity(dims.len())),
+    };
+    let pairs: Vec<(&String, Option<&String>)> = match (parameters, views) {
+        (parameters, []) => parameters.iter().map(|parameter| (parameter, None)).collect(),
+        ([parameter], views) => views.iter().map(|view| (parameter, Some(view))).collect(),
+        (parameters, views) if parameters.len() == views.len() => {
+            parameters.iter().zip(views.iter().map(Some)).collect()
+        }
+        _ => return Err("as many views as parameters, or one parameter".into()),
+    };
+    let pieces = pairs.into_iter().map(|(parameter, text)| {
+        let view = view(parameter, text)?;
+        if view.tensor_rank() != dims.len() {
+            return Err(format!("{} dimensions, and `{}`", dims.len(), view.text()));
+        }
+        Ok(Piece { parameter: Pattern::new(parameter), view })
+    });
+    let pieces = pieces.collect::<Result<Vec<_>, String>>()?;
+    if pieces.is_empty() && row.note.is_none() {
+        return Err("a tensor that stands for no parameter needs a note".into());
+    }
+    let condition = both(when, row.when.as_deref());
+    Ok(Row {
+        dims,
+        pieces,
+        change: row.value,
+        when: condition.as_deref().map(Expression::parse).transpose()?,
+        optional: optional || row.optional || !row.instead_of.is_empty(),
+        instead_of: row.instead_of.iter().map(|text| Pattern::new(text)).collect(),
+        note: row.note.clone(),
+        tensor,
+    })
+}
+
+fn parse_field(row: &ConfigRow) -> Result<Field, String> {
+    let parse = |text: &Option<String>| text.as_deref().map(Expression::parse).transpose();
+    if row.key.is_some() != row.key_type.is_some() {
+        return Err("a key has a type".into());
+    }
+    Ok(Field {
+        value: parse(&row.value)?,
+        from: parse(&row.from)?,
+        default: parse(&row.default)?,
+        when: parse(&row.when)?,
+        written_when: parse(&row.written_when)?,
+        row: row.clone(),
+    })
+}
+
+/// Each behind those that it needs.
+fn in_order(mut open: BTreeMap<String, Hyperparameter>) -> Result<Vec<Hyperparameter>, String> {
+    let mut done: Vec<Hyperparameter> = Vec::new();
+    while !open.is_empty() {
+        let ready = open.values().find(|each| {
+            let is = match &each.origin {
+                Origin::Is(expression) => Some(expression),
+                _ => None,
+            };
+            let needs = is.into_iter().chain(&each.default).flat_map(Expression::names);
+            needs.into_iter().all(|name| name == LAYER || !open.contains_key(name))
+        });
+        let Some(name) = ready.map(|each| each.name.clone()) else {
+            let names: Vec<_> = open.keys().map(String::as_str).collect();
+            return Err(format!("hyperparameters that need each other: {}", names.join(", ")));
+        };
+        done.extend(open.remove(&name));
+    }
+    Ok(done)
+}
+
+/// What the layer's number is called in an expression.
+pub(crate) const LAYER: &str = "layer";
+
+/// Letters and digits only: `qwen3_moe` is `qwen3moe`.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// The Levenshtein distance, in bytes.
+fn distance(left: &str, right: &str) -> usize {
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (place, a) in left.bytes().enumerate() {
+        let mut diagonal = place;
+        let mut before = place.saturating_add(1);
+        if let Some(first) = row.first_mut() {
+            *first = before;
+        }
+        for (cell, b) in row.iter_mut().skip(1).zip(right.bytes()) {
+            let change = diagonal.saturating_add(usize::from(a != b));
+            diagonal = *cell;
+            before = change.min(before.saturating_add(1)).min(cell.saturating_add(1));
+            *cell = before;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        // By hand.
+        for (left, right, expected) in [("", "abc", 3), ("kitten", "sitting", 3), ("a", "a", 0)] {
+            assert_eq!(distance(left, right), expected);
+        }
+    }
+
+    #[test]
+    fn an_unknown_architecture_is_named_with_the_nearest() {
+        let error = Architecture::find("qwen3_moe").unwrap_err();
+        assert!(!error.known);
+        assert_eq!(error.nearest[0], "qwen3moe");
+        let error = Architecture::find("clip").unwrap_err();
+        assert!(error.known);
+        let error = Architecture::find("\x1b[2Jzzzzzzzzzzzzzzzzzzzz").unwrap_err();
+        assert!(error.nearest.is_empty());
+        assert!(!error.to_string().contains('\x1b'), "{error}");
+    }
+}

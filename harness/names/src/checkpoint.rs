@@ -1,0 +1,353 @@
+//! From a checkpoint of transformers to the GGUF tensors and metadata that it comes to.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use gguf_assay_format::{OwnedValue, escape};
+use serde_json::Value as Json;
+
+use crate::architecture::{Architecture, Class, Row};
+use crate::config;
+use crate::data::Change;
+use crate::expression::Failure;
+use crate::hyperparameters::Hyperparameters;
+use crate::map::{Finding, MISSING_LISTED, MissingTensor, because, class_of, expected_dims};
+use crate::pattern::{Numbers, key_of};
+use crate::values;
+use crate::view::{Moves, product};
+
+/// A parameter or buffer of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointTensor {
+    /// Its name.
+    pub name: String,
+    /// Its shape, in torch's order.
+    pub shape: Vec<u64>,
+}
+
+/// What a checkpoint comes to in a GGUF file, and everything that does not fit.
+#[derive(Debug)]
+pub struct CheckpointMap {
+    /// The architecture.
+    pub architecture: &'static Architecture,
+    /// The class of transformers.
+    pub class: &'static Class,
+    /// The tensors of the GGUF file.
+    pub tensors: Vec<GgufTensor>,
+    /// Parameters that the file does not hold, by their place in the checkpoint, and why.
+    pub dropped: Vec<(usize, &'static str)>,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+    /// The keys that the config comes to, in the order of the architecture's data. The converter
+    /// writes more, of the tokenizer and of the file itself.
+    pub metadata: Vec<(String, OwnedValue)>,
+}
+
+/// A tensor of the GGUF file.
+#[derive(Debug)]
+pub struct GgufTensor {
+    /// Its name.
+    pub name: String,
+    /// Its dimensions, in ggml's order.
+    pub dims: Vec<u64>,
+    /// What is done to each number.
+    pub change: Change,
+    /// What it is made of.
+    pub sources: Vec<GgufSource>,
+}
+
+/// A parameter that a GGUF tensor is made of.
+#[derive(Debug)]
+pub struct GgufSource {
+    /// Its place in the checkpoint.
+    pub parameter: usize,
+    /// The view, if the elements do not keep their order.
+    pub view: Option<&'static str>,
+    moves: Moves,
+    expert: u64,
+}
+
+impl GgufTensor {
+    /// The tensor's numbers, little-endian, made of those of its parameters: `read` gives the bytes
+    /// of a parameter by its place in the checkpoint, of elements of `size` bytes. `None` if they do
+    /// not fit the shapes, or if numbers that are not `f32` would change.
+    pub fn bytes<'a>(
+        &self,
+        size: usize,
+        read: impl Fn(usize) -> Option<&'a [u8]>,
+    ) -> Option<Vec<u8>> {
+        if self.change != Change::None && size != 4 {
+            return None;
+        }
+        // No more is taken than the parameters have.
+        let mut total = 0usize;
+        for source in &self.sources {
+            total = total.checked_add(read(source.parameter)?.len())?;
+        }
+        let len = product(self.dims.iter().copied())?;
+        let len = usize::try_from(len).ok()?.checked_mul(size)?;
+        if len > total {
+            return None;
+        }
+        let mut bytes = vec![0; len];
+        for source in &self.sources {
+            let parameter = read(source.parameter)?;
+            if !values::put(&source.moves, source.expert, size, parameter, &mut bytes) {
+                return None;
+            }
+        }
+        values::change(&mut bytes, self.change);
+        Some(bytes)
+    }
+}
+
+/// The parameters of one tensor that is to be made: piece, expert and place in the checkpoint.
+type Found = Vec<(usize, u64, usize)>;
+
+impl CheckpointMap {
+    /// What a checkpoint comes to. Takes time and memory in proportion to the checkpoint's tensors,
+    /// whatever its config claims.
+    pub fn of(
+        architecture: &'static Architecture,
+        checkpoint: &[CheckpointTensor],
+        config: &Json,
+    ) -> CheckpointMap {
+        let (metadata, written) = config::metadata(architecture, config);
+        let names: HashSet<&str> = checkpoint.iter().map(|tensor| tensor.name.as_str()).collect();
+        // A tensor will be there if what it is made of is.
+        let present = |tensor: &str| {
+            architecture.rows_of_tensor(tensor).iter().any(|place| {
+                let Some(row) = architecture.rows.get(*place) else { return false };
+                if row.tensor.text() == tensor && row.tensor.has_layer() {
+                    // In any layer.
+                    return row.pieces.iter().any(|piece| {
+                        names.iter().any(|name| piece.parameter.matches(name).is_some())
+                    });
+                }
+                let Some(numbers) = row.tensor.matches(tensor) else { return false };
+                // Of parameters for each expert, the first tells.
+                let numbers = Numbers { expert: Some(0), ..numbers };
+                row.instead_of.is_empty()
+                    && row
+                        .pieces
+                        .iter()
+                        .all(|piece| names.contains(piece.parameter.name(numbers).as_str()))
+            })
+        };
+        let hyperparameters = Hyperparameters::new(architecture, metadata, &present);
+        let mut map = CheckpointMap {
+            architecture,
+            class: class_of(&hyperparameters),
+            tensors: Vec::new(),
+            dropped: Vec::new(),
+            findings: Vec::new(),
+            metadata: written
+                .into_iter()
+                .map(|each| (architecture.full_key(&each.key), each.value))
+                .collect(),
+        };
+        let made = map.sort(&hyperparameters, checkpoint);
+        let mut missing_names = BTreeSet::new();
+        for ((layer, place), found) in &made {
+            if let Some(row) = architecture.rows.get(*place) {
+                let failed = map.make(&hyperparameters, checkpoint, row, *layer, found);
+                missing_names.extend(failed);
+            }
+        }
+        map.missing(&hyperparameters, checkpoint.len(), &made);
+        let findings = missing_names.into_iter().map(|name| Finding::MissingKey {
+            key: hyperparameters.key_of(&name).unwrap_or_else(|| name.clone()),
+            name,
+        });
+        map.findings.extend(findings);
+        map
+    }
+
+    /// Whether every parameter has its place and shape, and every tensor comes whole.
+    pub fn is_complete(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Finds the rows of each parameter.
+    fn sort(
+        &mut self,
+        hyperparameters: &Hyperparameters,
+        checkpoint: &[CheckpointTensor],
+    ) -> BTreeMap<(Option<u64>, usize), Found> {
+        let architecture = self.architecture;
+        let blocks = hyperparameters.blocks();
+        let mut made: BTreeMap<(Option<u64>, usize), Found> = BTreeMap::new();
+        let mut seen = HashSet::new();
+        for (at, tensor) in checkpoint.iter().enumerate() {
+            let escaped = || escape(tensor.name.as_bytes(), 120);
+            if !seen.insert(&tensor.name) {
+                let reason = "the checkpoint has two of this name".into();
+                self.findings.push(Finding::Duplicated { name: escaped(), reason });
+                continue;
+            }
+            let mut has_place = false;
+            let mut reason = None;
+            for place in architecture.rows_of_parameter(&tensor.name) {
+                let Some(row) = architecture.rows.get(*place) else { continue };
+                // Other forms are read, not written.
+                if !row.instead_of.is_empty() || row.tensor.has_expert() {
+                    continue;
+                }
+                for (number, piece) in row.pieces.iter().enumerate() {
+                    let Some(numbers) = piece.parameter.matches(&tensor.name) else { continue };
+                    if let (Some(layer), Some(blocks)) = (numbers.layer, blocks)
+                        && layer >= blocks
+                    {
+                        reason = Some(format!("there are {blocks} blocks, counted from 0"));
+                        continue;
+                    }
+                    if !hyperparameters.at(numbers.layer).holds(row.when.as_ref()) {
+                        let when = row.when.as_ref().map(ToString::to_string).unwrap_or_default();
+                        reason = Some(format!("it belongs there only where {when}"));
+                        continue;
+                    }
+                    has_place = true;
+                    let found = made.entry((numbers.layer, *place)).or_default();
+                    found.push((number, numbers.expert.unwrap_or(0), at));
+                }
+            }
+            if has_place {
+                continue;
+            }
+            let key = key_of(&tensor.name);
+            let dropped = architecture.dropped.iter().find(|dropped| {
+                dropped.parameter.key() == key && dropped.parameter.matches(&tensor.name).is_some()
+            });
+            match dropped {
+                Some(dropped) => self.dropped.push((at, &dropped.note)),
+                None => self.findings.push(Finding::Unmapped {
+                    name: escaped(),
+                    reason: reason.unwrap_or_else(|| {
+                        format!("{} has no parameter of this name", self.class.name)
+                    }),
+                }),
+            }
+        }
+        made
+    }
+
+    /// Makes a tensor of the parameters that were found for it. Returns the hyperparameter that is
+    /// missing for it.
+    fn make(
+        &mut self,
+        hyperparameters: &Hyperparameters,
+        checkpoint: &[CheckpointTensor],
+        row: &'static Row,
+        layer: Option<u64>,
+        found: &Found,
+    ) -> Option<String> {
+        let names = hyperparameters.at(layer);
+        let numbers = Numbers { layer, expert: None };
+        let name = row.tensor.name(numbers);
+        let dims = match expected_dims(row, &names) {
+            Ok(dims) => dims,
+            Err(Failure::Missing(missing)) => return Some(missing),
+            Err(Failure::Senseless(reason)) => {
+                self.findings.push(Finding::Senseless { name, reason });
+                return None;
+            }
+        };
+        let torch: Vec<u64> = dims.iter().rev().copied().collect();
+        let mut sources = Vec::new();
+        let mut whole = true;
+        for (number, piece) in row.pieces.iter().enumerate() {
+            let moves = match piece.view.moves(&torch, &|name| names.get(name)) {
+                Ok(moves) => moves,
+                Err(reason) => {
+                    self.findings.push(Finding::Senseless { name, reason });
+                    return None;
+                }
+            };
+            let count = moves.experts.map_or(1, |experts| experts.count);
+            let mut experts = BTreeSet::new();
+            for (_, expert, at) in found.iter().filter(|(other, ..)| *other == number) {
+                let Some(tensor) = checkpoint.get(*at) else { continue };
+                if tensor.shape != moves.shape {
+                    whole = false;
+                    self.findings.push(Finding::Shape {
+                        name: escape(tensor.name.as_bytes(), 120),
+                        found: tensor.shape.clone(),
+                        expected: moves.shape.clone(),
+                        because: format!("{name} is [{}]", because(row, &dims)),
+                    });
+                } else if *expert >= count {
+                    whole = false;
+                    self.findings.push(Finding::Unmapped {
+                        name: escape(tensor.name.as_bytes(), 120),
+                        reason: format!("there are {count} experts, counted from 0"),
+                    });
+                } else {
+                    experts.insert(*expert);
+                    sources.push(GgufSource {
+                        parameter: *at,
+                        view: (!piece.view.is_identity()).then_some(piece.view.text()),
+                        moves: moves.clone(),
+                        expert: *expert,
+                    });
+                }
+            }
+            let there: u64 = experts.len().try_into().unwrap_or(u64::MAX);
+            if there < count && whole {
+                whole = false;
+                let tried = there.saturating_add(MISSING_LISTED.try_into().unwrap_or(0));
+                let gaps = (0..count.min(tried)).filter(|expert| !experts.contains(expert));
+                let parameters = gaps
+                    .take(MISSING_LISTED)
+                    .map(|expert| piece.parameter.name(Numbers { layer, expert: Some(expert) }));
+                self.findings.push(Finding::Missing {
+                    first: vec![MissingTensor {
+                        name: name.clone(),
+                        parameters: parameters.collect(),
+                    }],
+                    count: count.saturating_sub(there),
+                    empty_blocks: 0,
+                });
+            }
+        }
+        if whole {
+            self.tensors.push(GgufTensor { name, dims, change: row.change, sources });
+        }
+        None
+    }
+
+    /// The tensors that nothing was found for.
+    fn missing(
+        &mut self,
+        hyperparameters: &Hyperparameters,
+        most: usize,
+        made: &BTreeMap<(Option<u64>, usize), Found>,
+    ) {
+        let mut first = Vec::new();
+        let mut count = 0u64;
+        let claimed = hyperparameters.count("n_layer").unwrap_or(0);
+        let mut layers: BTreeSet<u64> = made.keys().filter_map(|(layer, _)| *layer).collect();
+        layers.extend(0..claimed.min(most.saturating_add(8).try_into().unwrap_or(0)));
+        layers.retain(|layer| *layer < claimed);
+        let empty_blocks = claimed.saturating_sub(layers.len().try_into().unwrap_or(u64::MAX));
+        for layer in std::iter::once(None).chain(layers.into_iter().map(Some)) {
+            let names = hyperparameters.at(layer);
+            for (place, row) in self.architecture.rows.iter().enumerate() {
+                let here = row.tensor.has_layer() == layer.is_some() && !row.tensor.has_expert();
+                let needed = here && !row.optional && names.holds(row.when.as_ref());
+                if !needed || row.pieces.is_empty() || made.contains_key(&(layer, place)) {
+                    continue;
+                }
+                count = count.saturating_add(1);
+                if first.len() < MISSING_LISTED {
+                    let numbers = Numbers { layer, expert: None };
+                    let mut parameters: Vec<String> =
+                        row.pieces.iter().map(|piece| piece.parameter.name(numbers)).collect();
+                    parameters.dedup();
+                    first.push(MissingTensor { name: row.tensor.name(numbers), parameters });
+                }
+            }
+        }
+        if count > 0 || empty_blocks > 0 {
+            self.findings.push(Finding::Missing { first, count, empty_blocks });
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The data files as they are written: `architectures/*.toml` and what they include of `shared/`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// A file of either folder.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct DataFile {
+    /// `general.architecture`; architectures only.
+    pub(crate) name: Option<String>,
+    /// Who says so: public sources, with versions.
+    pub(crate) source: String,
+    /// The transformers classes, in the order in which they are tried; architectures only.
+    pub(crate) classes: Vec<ClassRow>,
+    pub(crate) include: Vec<Include>,
+    pub(crate) tensors: Vec<TensorRow>,
+    pub(crate) dropped: Vec<DroppedRow>,
+    pub(crate) config: Vec<ConfigRow>,
+    pub(crate) absent: Vec<AbsentRow>,
+    pub(crate) hyperparameters: BTreeMap<String, HyperparameterRow>,
+    /// Metadata of a tiny model: what the linter and the snapshots expand.
+    pub(crate) example: BTreeMap<String, toml::Value>,
+    /// Other tiny models: what the example has no tensor of.
+    pub(crate) variants: Vec<VariantRow>,
+}
+
+/// The example with some of it otherwise.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VariantRow {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) set: BTreeMap<String, toml::Value>,
+    /// Tensors that it has not.
+    #[serde(default)]
+    pub(crate) without: Vec<String>,
+}
+
+/// A class of transformers.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClassRow {
+    pub(crate) class: String,
+    pub(crate) model_type: String,
+    /// When a file is one of it.
+    pub(crate) when: Option<String>,
+}
+
+/// A file of `shared/`, all of it or under a condition.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Include {
+    Whole(String),
+    Some(SomeOf),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SomeOf {
+    pub(crate) part: String,
+    /// Its tensors are there only when this holds.
+    pub(crate) when: Option<String>,
+    /// None of its tensors has to be there.
+    #[serde(default)]
+    pub(crate) optional: bool,
+}
+
+/// A GGUF tensor and what it stands for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TensorRow {
+    pub(crate) gguf: String,
+    /// In ggml's order, the contiguous dimension first.
+    pub(crate) dims: String,
+    /// None for what the converter computes.
+    #[serde(default)]
+    pub(crate) transformers: OneOrMany,
+    /// One for each parameter, or several for the one.
+    #[serde(default)]
+    pub(crate) view: OneOrMany,
+    #[serde(default)]
+    pub(crate) value: Change,
+    pub(crate) when: Option<String>,
+    #[serde(default)]
+    pub(crate) optional: bool,
+    /// Patterns of the tensors that are not needed where this one is.
+    #[serde(default)]
+    pub(crate) instead_of: Vec<String>,
+    pub(crate) note: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum OneOrMany {
+    #[default]
+    None,
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    pub(crate) fn as_slice(&self) -> &[String] {
+        match self {
+            OneOrMany::None => &[],
+            OneOrMany::One(one) => std::slice::from_ref(one),
+            OneOrMany::Many(many) => many,
+        }
+    }
+}
+
+/// What is done to each number on its way into a GGUF file.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    #[default]
+    #[serde(rename = "x")]
+    None,
+    /// Norms that multiply by `1 + w` in transformers and by the stored number in ggml.
+    #[serde(rename = "x + 1")]
+    PlusOne,
+    /// `A_log` of state space models.
+    #[serde(rename = "-exp(x)")]
+    NegativeExp,
+}
+
+impl Change {
+    /// As the data files have it, from transformers to GGUF.
+    pub fn text(self) -> &'static str {
+        match self {
+            Change::None => "x",
+            Change::PlusOne => "x + 1",
+            Change::NegativeExp => "-exp(x)",
+        }
+    }
+
+    /// Its inverse, from GGUF to transformers.
+    pub fn inverse_text(self) -> &'static str {
+        match self {
+            Change::None => "x",
+            Change::PlusOne => "x - 1",
+            Change::NegativeExp => "ln(-x)",
+        }
+    }
+}
+
+/// A parameter or buffer that a GGUF file does not hold.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DroppedRow {
+    pub(crate) transformers: String,
+    pub(crate) note: String,
+}
+
+/// A metadata key and a field of the config.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConfigRow {
+    /// Behind the architecture's name and a dot, or a key of `general` or `tokenizer`.
+    pub(crate) key: Option<String>,
+    /// The key's type.
+    #[serde(rename = "type")]
+    pub(crate) key_type: Option<KeyType>,
+    /// The field, with dots for what lies within another.
+    pub(crate) field: Option<String>,
+    /// The field's value over the hyperparameters, if it is not the key's.
+    pub(crate) value: Option<String>,
+    /// The key's value over the config's fields, if it is not the field's.
+    pub(crate) from: Option<String>,
+    /// The field's value where the key is missing.
+    pub(crate) default: Option<String>,
+    /// The texts of the config for numbers of the key.
+    #[serde(default)]
+    pub(crate) names: BTreeMap<String, i64>,
+    /// A value for each layer, on both sides. In `value`, `layer` is the layer's number; in `from`,
+    /// a field that is a list stands for its element.
+    #[serde(default)]
+    pub(crate) each: bool,
+    /// When the field is there, over the hyperparameters.
+    pub(crate) when: Option<String>,
+    /// When the key is written, over the config's fields.
+    pub(crate) written_when: Option<String>,
+}
+
+/// The type of a key that is written.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum KeyType {
+    U32,
+    I32,
+    F32,
+    Bool,
+    String,
+}
+
+/// A field of the config that a file does not tell.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AbsentRow {
+    pub(crate) field: String,
+    pub(crate) note: String,
+}
+
+/// Where a hyperparameter comes from: exactly one of the first five.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct HyperparameterRow {
+    /// A metadata key.
+    pub(crate) key: Option<String>,
+    /// An expression over others.
+    pub(crate) is: Option<String>,
+    /// How many elements the array of this key has.
+    pub(crate) count_of: Option<String>,
+    /// The largest element of the array of this key, or its only value.
+    pub(crate) largest_of: Option<String>,
+    /// Whether there is a tensor of this name.
+    pub(crate) present: Option<String>,
+    /// An expression for files without the key.
+    pub(crate) default: Option<String>,
+}

@@ -1,0 +1,140 @@
+//! An architecture's data as text for people: the table, and what it comes to for its examples.
+
+use std::fmt::Write as _;
+
+use crate::architecture::{Architecture, Example, Origin};
+use crate::data::Change;
+use crate::hyperparameters::Hyperparameters;
+use crate::map::expected_dims;
+use crate::pattern::Numbers;
+
+impl Architecture {
+    /// Tensors, parameters, views and conditions; config fields and keys; hyperparameters.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        let classes = self.classes.iter().map(|class| {
+            let when = class.when.as_ref().map(|when| format!(" where {when}"));
+            format!("{} ({}){}", class.name, class.model_type, when.unwrap_or_default())
+        });
+        let _ = writeln!(text, "{}: {}", self.name, classes.collect::<Vec<_>>().join(", "));
+        let _ = writeln!(text, "source: {}\n\ntensors", self.source);
+        for row in &self.rows {
+            let dims: Vec<&str> = row.dims.iter().map(|dim| dim.text()).collect();
+            let _ = write!(text, "  {} [{}]", row.tensor, dims.join(", "));
+            if row.optional {
+                text.push_str(", optional");
+            }
+            if let Some(when) = &row.when {
+                let _ = write!(text, ", where {when}");
+            }
+            text.push('\n');
+            if !row.instead_of.is_empty() {
+                let others: Vec<&str> = row.instead_of.iter().map(|other| other.text()).collect();
+                let _ = writeln!(text, "      instead of {}", others.join(" and "));
+            }
+            for piece in &row.pieces {
+                let _ = write!(text, "      {}", piece.parameter);
+                if !piece.view.is_identity() {
+                    let _ = write!(text, ": {}", piece.view.text());
+                }
+                text.push('\n');
+            }
+            if row.change != Change::None {
+                let (there, back) = (row.change.text(), row.change.inverse_text());
+                let _ = writeln!(text, "      {there}, back {back}");
+            }
+            if let Some(note) = &row.note {
+                let _ = writeln!(text, "      {note}");
+            }
+        }
+        for dropped in &self.dropped {
+            let _ = writeln!(text, "  not in a file: {}: {}", dropped.parameter, dropped.note);
+        }
+        text.push_str("\nconfig\n");
+        for field in &self.config {
+            let row = &field.row;
+            let key = row.key.as_deref().map(|key| self.full_key(key));
+            let each = if row.each { " of each layer" } else { "" };
+            let _ = write!(text, "  {}{each}", row.field.as_deref().unwrap_or("-"));
+            match (&row.value, &key) {
+                (Some(value), _) => _ = write!(text, " = {value}"),
+                (None, Some(key)) => _ = write!(text, " = {key}"),
+                (None, None) => {}
+            }
+            if let Some(default) = &row.default {
+                let _ = write!(text, ", else {default}");
+            }
+            if let Some(when) = &row.when {
+                let _ = write!(text, ", where {when}");
+            }
+            if let (Some(key), Some(key_type)) = (&key, row.key_type) {
+                let key_type = format!("{key_type:?}").to_lowercase();
+                let from = row.from.as_deref().or(row.field.as_deref()).unwrap_or_default();
+                let _ = write!(text, "; {key} ({key_type}) = {from}");
+                if let Some(when) = &row.written_when {
+                    let _ = write!(text, ", where {when}");
+                }
+            }
+            text.push('\n');
+        }
+        for absent in &self.absent {
+            let _ = writeln!(text, "  not in a file: {}: {}", absent.field, absent.note);
+        }
+        text.push_str("\nhyperparameters\n");
+        for each in &self.hyperparameters {
+            let origin = match &each.origin {
+                Origin::Key(key) => self.full_key(key),
+                Origin::Is(expression) => expression.text().to_owned(),
+                Origin::CountOf(key) => format!("the length of {key}"),
+                Origin::LargestOf(key) => format!("the largest of {}", self.full_key(key)),
+                Origin::Present(tensor) => format!("whether there is {tensor}"),
+            };
+            let _ = write!(text, "  {} = {origin}", each.name);
+            if let Some(default) = &each.default {
+                let _ = write!(text, ", else {default}");
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The tensors and parameters of the tiny models that the data have as examples, one by one.
+    pub fn examples_to_text(&'static self) -> String {
+        let examples = self.examples.iter().map(|example| self.example_to_text(example));
+        examples.collect::<Vec<_>>().join("\n")
+    }
+
+    fn example_to_text(&'static self, example: &Example) -> String {
+        let hyperparameters = Hyperparameters::of_example(self, example);
+        let mut text = format!("{}\n", example.name);
+        let blocks = hyperparameters.blocks().unwrap_or(0);
+        for layer in std::iter::once(None).chain((0..blocks).map(Some)) {
+            let names = hyperparameters.at(layer);
+            for row in &self.rows {
+                let here = row.tensor.has_layer() == layer.is_some() && row.instead_of.is_empty();
+                if !here || !names.holds(row.when.as_ref()) {
+                    continue;
+                }
+                let numbers = Numbers { layer, expert: None };
+                let name = row.tensor.name(numbers);
+                if example.without.contains(&name) {
+                    continue;
+                }
+                let Ok(dims) = expected_dims(row, &names) else { continue };
+                let _ = writeln!(text, "  {name} {dims:?}");
+                let torch: Vec<u64> = dims.iter().rev().copied().collect();
+                for piece in &row.pieces {
+                    let Ok(moves) = piece.view.moves(&torch, &|name| names.get(name)) else {
+                        continue;
+                    };
+                    for expert in 0..moves.experts.map_or(1, |experts| experts.count) {
+                        let expert = moves.experts.map(|_| expert);
+                        let parameter = piece.parameter.name(Numbers { layer, expert });
+                        let _ = writeln!(text, "      {parameter} {:?}", moves.shape);
+                    }
+                }
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,247 @@
+//! Hyperparameters: what a file's metadata, or a checkpoint's config, say of the shapes.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use gguf_assay_format::{Gguf, Value as FileValue};
+
+use crate::architecture::{Architecture, Example, LAYER, Origin};
+use crate::expression::{Failure, Value};
+
+/// What a key holds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Held {
+    One(Value),
+    /// A value for each layer; as many as there can be layers.
+    Each(Vec<Value>),
+}
+
+/// The metadata that an architecture asks for, by the key as its data has it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Metadata {
+    pub(crate) held: HashMap<String, Held>,
+    pub(crate) counts: HashMap<String, u64>,
+}
+
+impl Metadata {
+    /// What the file says. Of an array, as many elements are taken as the file has tensors and a few
+    /// more: no more layers can be looked at.
+    pub(crate) fn of(architecture: &Architecture, gguf: &Gguf<'_>) -> Metadata {
+        let mut metadata = Metadata::default();
+        let most = gguf.tensors.len().saturating_add(64);
+        for key in architecture.keys() {
+            match gguf.get(&architecture.full_key(key)) {
+                Some(FileValue::Array(array)) => {
+                    metadata.counts.insert(key.to_owned(), array.len());
+                    let values = array.iter().take(most).map_while(|value| scalar(&value));
+                    metadata.held.insert(key.to_owned(), Held::Each(values.collect()));
+                }
+                Some(value) => {
+                    if let Some(value) = scalar(value) {
+                        metadata.held.insert(key.to_owned(), Held::One(value));
+                    }
+                }
+                None => {}
+            }
+        }
+        metadata
+    }
+
+    /// How many layers there are values of, one by one; none if there is no such key.
+    pub(crate) fn layers(&self) -> u64 {
+        let lengths = self.held.values().filter_map(|held| match held {
+            Held::Each(values) => u64::try_from(values.len()).ok(),
+            Held::One(_) => None,
+        });
+        lengths.min().unwrap_or(0)
+    }
+
+    pub(crate) fn get(&self, key: &str, layer: Option<u64>) -> Option<Value> {
+        match self.held.get(key)? {
+            Held::One(value) => Some(value.clone()),
+            Held::Each(values) => values.get(usize::try_from(layer?).ok()?).cloned(),
+        }
+    }
+}
+
+fn scalar(value: &FileValue<'_>) -> Option<Value> {
+    Some(match value {
+        FileValue::U8(v) => Value::Int((*v).into()),
+        FileValue::I8(v) => Value::Int((*v).into()),
+        FileValue::U16(v) => Value::Int((*v).into()),
+        FileValue::I16(v) => Value::Int((*v).into()),
+        FileValue::U32(v) => Value::Int((*v).into()),
+        FileValue::I32(v) => Value::Int((*v).into()),
+        FileValue::U64(v) => Value::Int((*v).into()),
+        FileValue::I64(v) => Value::Int((*v).into()),
+        // The shortest decimal number that is this f32: what the config it was made from said.
+        FileValue::F32(v) => Value::Float(v.to_string().parse().ok()?),
+        FileValue::F64(v) => Value::Float(*v),
+        FileValue::Bool(v) => Value::Bool(*v),
+        FileValue::String(text) => Value::Text(text.as_str()?.to_owned()),
+        FileValue::Array(_) => return None,
+    })
+}
+
+/// The hyperparameters of one file or checkpoint.
+#[derive(Debug)]
+pub(crate) struct Hyperparameters {
+    pub(crate) architecture: &'static Architecture,
+    pub(crate) metadata: Metadata,
+    present: HashSet<String>,
+    global: HashMap<&'static str, Value>,
+    /// Whether some are different in each layer.
+    layered: bool,
+}
+
+impl Hyperparameters {
+    /// `present` says whether there is a GGUF tensor of this name.
+    pub(crate) fn new(
+        architecture: &'static Architecture,
+        metadata: Metadata,
+        present: &dyn Fn(&str) -> bool,
+    ) -> Hyperparameters {
+        let present = architecture
+            .hyperparameters
+            .iter()
+            .filter_map(|each| match &each.origin {
+                Origin::Present(tensor) if present(tensor) => Some(tensor.clone()),
+                _ => None,
+            })
+            .collect();
+        let mut this = Hyperparameters {
+            architecture,
+            metadata,
+            present,
+            global: HashMap::new(),
+            layered: false,
+        };
+        this.global = this.compute(None);
+        this.layered = architecture.hyperparameters.iter().any(|each| match &each.origin {
+            Origin::Key(key) => matches!(this.metadata.held.get(key), Some(Held::Each(_))),
+            Origin::Is(is) => is.names().contains(&LAYER),
+            _ => false,
+        });
+        this
+    }
+
+    /// Those of a tiny model of the data files.
+    pub(crate) fn of_example(
+        architecture: &'static Architecture,
+        example: &Example,
+    ) -> Hyperparameters {
+        let present = |name: &str| !example.without.iter().any(|without| without == name);
+        Hyperparameters::new(architecture, example.metadata.clone(), &present)
+    }
+
+    fn compute(&self, layer: Option<u64>) -> HashMap<&'static str, Value> {
+        let mut values: HashMap<&'static str, Value> = HashMap::new();
+        if let Some(layer) = layer {
+            values.insert(LAYER, Value::Int(layer.into()));
+        }
+        for each in &self.architecture.hyperparameters {
+            let value = match &each.origin {
+                Origin::Key(key) => self.metadata.get(key, layer),
+                Origin::Is(is) => is.value(&|name| values.get(name).cloned()).ok(),
+                Origin::CountOf(key) => {
+                    self.metadata.counts.get(key).map(|count| Value::Int((*count).into()))
+                }
+                Origin::LargestOf(key) => match self.metadata.held.get(key) {
+                    Some(Held::Each(values)) => {
+                        let ints = values.iter().filter_map(|value| match value {
+                            Value::Int(int) => Some(*int),
+                            _ => None,
+                        });
+                        ints.max().map(Value::Int)
+                    }
+                    _ => self.metadata.get(key, None),
+                },
+                Origin::Present(tensor) => Some(Value::Bool(self.present.contains(tensor))),
+            };
+            let default = || {
+                // A key that is an array has a value for each layer, and no default.
+                if let Origin::Key(key) = &each.origin
+                    && self.metadata.held.contains_key(key)
+                {
+                    return None;
+                }
+                each.default.as_ref()?.value(&|name| values.get(name).cloned()).ok()
+            };
+            if let Some(value) = value.or_else(default) {
+                values.insert(&each.name, value);
+            }
+        }
+        values
+    }
+
+    /// What names stand for, in a layer or outside all.
+    pub(crate) fn at(&self, layer: Option<u64>) -> Names<'_> {
+        match layer {
+            Some(layer) if self.layered => Names {
+                values: Some(self.compute(Some(layer))),
+                global: &self.global,
+                layer: Some(layer),
+            },
+            layer => Names { values: None, global: &self.global, layer },
+        }
+    }
+
+    /// A hyperparameter that is the same in all layers, if it is a count.
+    pub(crate) fn count(&self, name: &str) -> Option<u64> {
+        self.global.get(name)?.as_u64()
+    }
+
+    /// How many blocks there may be: those of `n_layer`, and what follows them to predict more.
+    pub(crate) fn blocks(&self) -> Option<u64> {
+        self.count("n_block").or_else(|| self.count("n_layer"))
+    }
+
+    /// The key that a hyperparameter comes from, as a file has it.
+    pub(crate) fn key_of(&self, name: &str) -> Option<String> {
+        self.architecture.hyperparameters.iter().find(|each| each.name == name).and_then(|each| {
+            match &each.origin {
+                Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => {
+                    Some(self.architecture.full_key(key))
+                }
+                Origin::Is(is) => is
+                    .names()
+                    .into_iter()
+                    .find(|name| !self.global.contains_key(name))
+                    .and_then(|name| self.key_of(name)),
+                Origin::Present(_) => None,
+            }
+        })
+    }
+
+    /// All that are the same in all layers, for reports.
+    pub(crate) fn all(&self) -> BTreeMap<&'static str, Value> {
+        self.global.iter().map(|(name, value)| (*name, value.clone())).collect()
+    }
+}
+
+/// What names stand for in one place.
+pub(crate) struct Names<'a> {
+    values: Option<HashMap<&'static str, Value>>,
+    global: &'a HashMap<&'static str, Value>,
+    layer: Option<u64>,
+}
+
+impl Names<'_> {
+    pub(crate) fn get(&self, name: &str) -> Option<Value> {
+        if name == LAYER {
+            return self.layer.map(|layer| Value::Int(layer.into()));
+        }
+        match &self.values {
+            Some(values) => values.get(name).cloned(),
+            None => self.global.get(name).cloned(),
+        }
+    }
+
+    /// Whether a condition holds; one that needs what is not known does.
+    pub(crate) fn holds(&self, condition: Option<&crate::expression::Expression>) -> bool {
+        match condition.map(|condition| condition.value(&|name| self.get(name))) {
+            Some(Ok(Value::Bool(holds))) => holds,
+            Some(Err(Failure::Missing(_))) | None => true,
+            Some(_) => false,
+        }
+    }
+}

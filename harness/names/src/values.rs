@@ -1,0 +1,343 @@
+//! Values: the transforms applied to the bytes of tensors, one parameter at a time.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+
+use gguf_assay_format::{ByteOrder, Gguf, TensorType};
+use safetensors::tensor::View as SafetensorsView;
+use safetensors::{Dtype, SafeTensorError};
+
+use crate::data::Change;
+use crate::map::{Map, Parameter};
+use crate::view::{Moves, product};
+
+/// A parameter's numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
+    /// Their type: one number a block.
+    pub tensor_type: &'static TensorType,
+    /// In torch's order.
+    pub shape: Vec<u64>,
+    /// Little-endian, the last dimension contiguous.
+    pub bytes: Vec<u8>,
+}
+
+/// Why a parameter's numbers cannot be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotRead {
+    /// A tensor is of blocks, whose elements cannot be moved one by one.
+    Quantized(String, &'static str),
+    /// A tensor's type is not known.
+    UnknownType(String),
+    /// A tensor's data are not all there.
+    NoData(String),
+    /// The tensors do not have the shapes that they should, or one is missing.
+    NotWhole(String),
+    /// The parameter's parts are of two types.
+    TwoTypes(String, &'static str, &'static str),
+    /// Numbers change, which is done for F32 only.
+    Change(String, &'static str),
+    /// There are more parameters than a file of any use has.
+    TooMany(u64),
+}
+
+impl fmt::Display for NotRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotRead::Quantized(name, t) => write!(
+                f,
+                "{name} is {t}: its elements share blocks and cannot be moved one by one; \
+                 export a file of F32, F16 or BF16"
+            ),
+            NotRead::UnknownType(name) => write!(f, "the type of {name} is not known"),
+            NotRead::NoData(name) => write!(f, "the data of {name} are not all there"),
+            NotRead::NotWhole(name) => write!(f, "{name} does not come whole"),
+            NotRead::TwoTypes(name, a, b) => write!(f, "one part of {name} is {a}, another {b}"),
+            NotRead::Change(name, t) => {
+                write!(f, "{name} is {t}, and its numbers change, which is done for F32 only")
+            }
+            NotRead::TooMany(count) => write!(f, "there would be {count} parameters"),
+        }
+    }
+}
+
+impl std::error::Error for NotRead {}
+
+/// As many parameters as are written at most.
+const MOST_PARAMETERS: u64 = 1 << 24;
+
+impl Map {
+    /// The numbers of a parameter; of one that each expert has, those of `expert`. Memory of the
+    /// parameter's size is taken, and no more than its tensors have.
+    ///
+    /// # Errors
+    ///
+    /// The parameter does not come whole, or from tensors of blocks.
+    pub fn read(
+        &self,
+        gguf: &Gguf<'_>,
+        parameter: &Parameter,
+        expert: u64,
+    ) -> Result<Values, NotRead> {
+        let whole = || NotRead::NotWhole(parameter.name.clone());
+        let shape = parameter.shape.clone().ok_or_else(whole)?;
+        let elements = product(shape.iter().copied()).ok_or_else(whole)?;
+        if expert >= parameter.experts.unwrap_or(1) {
+            return Err(whole());
+        }
+        let mut parts = Vec::new();
+        let mut moved = 0u64;
+        for source in &parameter.sources {
+            let moves = source.moves.as_ref().ok_or_else(whole)?;
+            let mapped = self.tensors.get(source.tensor).ok_or_else(whole)?;
+            let tensor = gguf.tensors.get(mapped.index).ok_or_else(whole)?;
+            let name = || mapped.name.clone();
+            let found = tensor.tensor_type.ok_or_else(|| NotRead::UnknownType(name()))?;
+            if found.is_quantized() {
+                return Err(NotRead::Quantized(name(), found.name));
+            }
+            if source.change != Change::None && found.name != "F32" {
+                return Err(NotRead::Change(name(), found.name));
+            }
+            let bytes = gguf.tensor_bytes(tensor).ok_or_else(|| NotRead::NoData(name()))?;
+            moved = moved.saturating_add(moves.elements().ok_or_else(whole)?);
+            parts.push((found, moves, source.change, bytes));
+        }
+        let &(tensor_type, ..) = parts.first().ok_or_else(whole)?;
+        if let Some((other, ..)) = parts.iter().find(|(other, ..)| *other != tensor_type) {
+            let name = parameter.name.clone();
+            return Err(NotRead::TwoTypes(name, tensor_type.name, other.name));
+        }
+        let size = size_of(tensor_type).ok_or_else(whole)?;
+        let len = usize::try_from(elements).ok().and_then(|elements| elements.checked_mul(size));
+        let (Some(len), true) = (len, moved == elements) else { return Err(whole()) };
+        let mut bytes = vec![0; len];
+        for (_, moves, change, source) in parts {
+            // The views of data that have the right shape stay within both.
+            let mut fits = true;
+            runs(moves, expert, &mut |parameter, tensor, run| {
+                let from = range(tensor, run, size).and_then(|range| source.get(range));
+                let into = range(parameter, run, size).and_then(|range| bytes.get_mut(range));
+                match (from, into) {
+                    (Some(from), Some(into)) => into.copy_from_slice(from),
+                    _ => fits = false,
+                }
+            });
+            if !fits {
+                return Err(whole());
+            }
+            if gguf.byte_order == ByteOrder::Big {
+                bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+            }
+            match change {
+                Change::None => {}
+                Change::PlusOne => change_each(&mut bytes, |x| x - 1.0),
+                Change::NegativeExp => change_each(&mut bytes, |x| (-x).ln()),
+            }
+        }
+        Ok(Values { tensor_type, shape, bytes })
+    }
+
+    /// Writes all parameters to a safetensors file, one at a time.
+    ///
+    /// # Errors
+    ///
+    /// A parameter cannot be read, or the file cannot be written.
+    pub fn export(&self, gguf: &Gguf<'_>, path: &Path) -> Result<u64, NotExported> {
+        let count = self.parameter_count();
+        if count > MOST_PARAMETERS {
+            return Err(NotRead::TooMany(count).into());
+        }
+        let mut parameters = Vec::new();
+        for parameter in &self.parameters {
+            // The first expert's tells what all are.
+            let values = self.read(gguf, parameter, 0)?;
+            let dtype = dtype(values.tensor_type)
+                .ok_or_else(|| NotRead::UnknownType(parameter.name.clone()))?;
+            let shape: Vec<usize> =
+                values.shape.iter().filter_map(|dim| usize::try_from(*dim).ok()).collect();
+            for (expert, name) in (0..).zip(parameter.names()) {
+                let one = ExportedParameter {
+                    map: self,
+                    gguf,
+                    parameter,
+                    expert,
+                    dtype,
+                    shape: shape.clone(),
+                    len: values.bytes.len(),
+                };
+                parameters.push((name, one));
+            }
+        }
+        // As transformers marks its files.
+        let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+        safetensors::serialize_to_file(parameters, Some(metadata), path)?;
+        Ok(count)
+    }
+}
+
+/// Why there is no exported file.
+#[derive(Debug)]
+pub enum NotExported {
+    /// A parameter cannot be read.
+    NotRead(NotRead),
+    /// The file cannot be written.
+    NotWritten(SafeTensorError),
+}
+
+impl fmt::Display for NotExported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotExported::NotRead(error) => error.fmt(f),
+            NotExported::NotWritten(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotExported {}
+
+impl From<NotRead> for NotExported {
+    fn from(error: NotRead) -> NotExported {
+        NotExported::NotRead(error)
+    }
+}
+
+impl From<SafeTensorError> for NotExported {
+    fn from(error: SafeTensorError) -> NotExported {
+        NotExported::NotWritten(error)
+    }
+}
+
+/// A parameter that is read when it is written.
+struct ExportedParameter<'a> {
+    map: &'a Map,
+    gguf: &'a Gguf<'a>,
+    parameter: &'a Parameter,
+    expert: u64,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    len: usize,
+}
+
+impl SafetensorsView for ExportedParameter<'_> {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        // Another expert of the same parameter has been read.
+        let values = self.map.read(self.gguf, self.parameter, self.expert);
+        Cow::Owned(values.map(|values| values.bytes).unwrap_or_default())
+    }
+
+    fn data_len(&self) -> usize {
+        self.len
+    }
+}
+
+fn dtype(tensor_type: &TensorType) -> Option<Dtype> {
+    Some(match tensor_type.name {
+        "F32" => Dtype::F32,
+        "F16" => Dtype::F16,
+        "BF16" => Dtype::BF16,
+        "F64" => Dtype::F64,
+        "I8" => Dtype::I8,
+        "I16" => Dtype::I16,
+        "I32" => Dtype::I32,
+        "I64" => Dtype::I64,
+        _ => return None,
+    })
+}
+
+fn size_of(tensor_type: &TensorType) -> Option<usize> {
+    usize::try_from(tensor_type.block_bytes).ok().filter(|size| *size > 0)
+}
+
+fn range(start: u64, run: u64, size: usize) -> Option<std::ops::Range<usize>> {
+    let start = usize::try_from(start).ok()?.checked_mul(size)?;
+    Some(start..start.checked_add(usize::try_from(run).ok()?.checked_mul(size)?)?)
+}
+
+fn change_each(bytes: &mut [u8], change: impl Fn(f32) -> f32) {
+    let (numbers, _) = bytes.as_chunks_mut::<4>();
+    for number in numbers {
+        *number = change(f32::from_le_bytes(*number)).to_le_bytes();
+    }
+}
+
+/// The numbers of a tensor, from those of its parameters: `moves` from a parameter's bytes, of
+/// elements of `size` bytes, into the tensor's. False if they do not fit.
+pub(crate) fn put(
+    moves: &Moves,
+    expert: u64,
+    size: usize,
+    parameter: &[u8],
+    tensor: &mut [u8],
+) -> bool {
+    let mut fits = true;
+    runs(moves, expert, &mut |from, into, run| {
+        let from = range(from, run, size).and_then(|range| parameter.get(range));
+        let into = range(into, run, size).and_then(|range| tensor.get_mut(range));
+        match (from, into) {
+            (Some(from), Some(into)) => into.copy_from_slice(from),
+            _ => fits = false,
+        }
+    });
+    fits
+}
+
+/// The change of a tensor's numbers on their way into a file.
+pub(crate) fn change(bytes: &mut [u8], change: Change) {
+    match change {
+        Change::None => {}
+        Change::PlusOne => change_each(bytes, |x| x + 1.0),
+        Change::NegativeExp => change_each(bytes, |x| -x.exp()),
+    }
+}
+
+/// Calls `each` with the place in the parameter, the place in the tensor and the length of every run
+/// of elements that lie next to each other in both.
+pub(crate) fn runs(moves: &Moves, expert: u64, each: &mut dyn FnMut(u64, u64, u64)) {
+    let mut loops = moves.loops.clone();
+    let mut run = 1u64;
+    while let Some(last) = loops.last()
+        && (last.size == 1 || (last.parameter_stride == run && last.tensor_stride == run))
+    {
+        run = run.saturating_mul(last.size);
+        loops.pop();
+    }
+    if run == 0 || loops.iter().any(|each| each.size == 0) {
+        return;
+    }
+    let skip = moves.experts.map_or(0, |experts| experts.tensor_stride.saturating_mul(expert));
+    let mut parameter = moves.parameter_start;
+    let mut tensor = moves.tensor_start.saturating_add(skip);
+    let mut counters = vec![0u64; loops.len()];
+    loop {
+        each(parameter, tensor, run);
+        // The innermost counter that can go on does; those within it start again.
+        let mut went_on = false;
+        for (counter, each) in counters.iter_mut().zip(&loops).rev() {
+            *counter = counter.saturating_add(1);
+            if *counter < each.size {
+                parameter = parameter.saturating_add(each.parameter_stride);
+                tensor = tensor.saturating_add(each.tensor_stride);
+                went_on = true;
+                break;
+            }
+            let back = each.size.saturating_sub(1);
+            parameter = parameter.saturating_sub(each.parameter_stride.saturating_mul(back));
+            tensor = tensor.saturating_sub(each.tensor_stride.saturating_mul(back));
+            *counter = 0;
+        }
+        if !went_on {
+            return;
+        }
+    }
+}

@@ -1,0 +1,519 @@
+//! Files with one fault: each is named exactly. And files that claim much, or that are noise.
+
+use std::fs;
+use std::path::Path;
+
+use gguf_assay_format::{
+    Data, Description, OwnedValue, TensorDescription, TensorType, diagnose, lay_out,
+};
+use gguf_assay_names::{
+    Architecture, CheckpointMap, CheckpointTensor, ExpertStyle, Finding, Map, NotMapped,
+};
+use serde_json::json;
+
+/// The file of a pair, as a description that can be spoilt. Its data are zeros.
+fn description(pair: &str) -> Description {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs").join(pair);
+    let bytes = fs::read(path.join("model.gguf")).unwrap();
+    let gguf = diagnose(&bytes).gguf.unwrap();
+    Description {
+        metadata: gguf
+            .metadata
+            .iter()
+            .map(|entry| (entry.key.0.into(), OwnedValue::from(entry.value)))
+            .collect(),
+        tensors: gguf
+            .tensors
+            .iter()
+            .map(|tensor| f32_tensor(tensor.name.as_str().unwrap(), tensor.dims.iter().collect()))
+            .collect(),
+        ..Description::default()
+    }
+}
+
+fn f32_tensor(name: &str, dims: Vec<u64>) -> TensorDescription {
+    TensorDescription::zeros(name, TensorType::by_name("F32").unwrap(), &dims)
+}
+
+fn findings(description: &Description) -> Vec<String> {
+    let bytes = lay_out(description).to_bytes();
+    let diagnosis = diagnose(&bytes);
+    let map = Map::of(&diagnosis.gguf.unwrap()).unwrap();
+    map.findings.iter().map(ToString::to_string).collect()
+}
+
+fn tensor<'a>(description: &'a mut Description, name: &str) -> &'a mut TensorDescription {
+    let tensor = description.tensors.iter_mut().find(|tensor| tensor.name == name.as_bytes());
+    tensor.unwrap()
+}
+
+fn set(description: &mut Description, key: &str, value: OwnedValue) {
+    match description.metadata.iter_mut().find(|(other, _)| *other == key.as_bytes()) {
+        Some((_, old)) => *old = value,
+        None => description.metadata.push((key.into(), value)),
+    }
+}
+
+#[test]
+fn a_pair_has_no_fault() {
+    assert_eq!(findings(&description("glm4moe")), [""; 0]);
+}
+
+#[test]
+fn a_renamed_tensor() {
+    let mut file = description("glm4moe");
+    tensor(&mut file, "blk.1.ffn_gate_inp.weight").name = "blk.1.ffn_gate_in.weight".into();
+    assert_eq!(
+        findings(&file),
+        [
+            "unmapped: blk.1.ffn_gate_in.weight: llama.cpp has no tensor of this name",
+            "missing: 1 tensors\n  blk.1.ffn_gate_inp.weight: model.layers.1.mlp.gate.weight",
+        ]
+    );
+}
+
+#[test]
+fn a_missing_tensor() {
+    let mut file = description("gpt-oss");
+    file.tensors.retain(|tensor| tensor.name != b"blk.0.ffn_up_exps.weight");
+    assert_eq!(
+        findings(&file),
+        [
+            "missing: 1 tensors\n  blk.0.ffn_up_exps.weight: model.layers.0.mlp.experts.gate_up_proj",
+            "incomplete: model.layers.0.mlp.experts.gate_up_proj has 32768 of 65536 elements",
+        ]
+    );
+}
+
+#[test]
+fn one_expert_short() {
+    let mut file = description("llama-mixtral");
+    tensor(&mut file, "blk.1.ffn_up_exps.weight").dims = vec![64, 128, 3];
+    assert_eq!(
+        findings(&file),
+        ["shape: blk.1.ffn_up_exps.weight is [64, 128, 3], expected [64, 128, 4]: \
+          n_embd = 64, n_ff = 128, n_expert = 4"]
+    );
+}
+
+/// The form of December 2023: whole, one expert short, and beside the merged form.
+#[test]
+fn a_tensor_for_each_expert() {
+    let mut file = description("llama-mixtral");
+    let mut tensors = Vec::new();
+    for tensor in file.tensors.drain(..) {
+        let name = String::from_utf8(tensor.name.clone()).unwrap();
+        match name.strip_suffix("_exps.weight") {
+            Some(stem) => {
+                for expert in 0..4 {
+                    tensors.push(f32_tensor(
+                        &format!("{stem}.{expert}.weight"),
+                        tensor.dims[..2].to_vec(),
+                    ));
+                }
+            }
+            None => tensors.push(tensor),
+        }
+    }
+    file.tensors = tensors;
+    assert_eq!(findings(&file), [""; 0]);
+
+    let mut short = file.clone();
+    short.tensors.retain(|tensor| tensor.name != b"blk.0.ffn_down.2.weight");
+    assert_eq!(
+        findings(&short),
+        ["missing: 1 tensors\n  blk.0.ffn_down.2.weight: \
+          model.layers.0.block_sparse_moe.experts.2.w2.weight"]
+    );
+
+    let mut fifth = file.clone();
+    tensor(&mut fifth, "blk.0.ffn_down.3.weight").name = "blk.0.ffn_down.4.weight".into();
+    assert_eq!(
+        findings(&fifth)[0],
+        "unmapped: blk.0.ffn_down.4.weight: there are 4 experts, counted from 0"
+    );
+
+    file.tensors.push(f32_tensor("blk.0.ffn_gate_exps.weight", vec![64, 128, 4]));
+    assert!(
+        findings(&file)[0].starts_with("duplicated: blk.0.ffn_gate_exps.weight: blk.0.ffn_gate.")
+    );
+}
+
+/// With the sizes of heads in the file, and without.
+#[test]
+fn a_wrong_head_count() {
+    let mut file = description("qwen3");
+    set(&mut file, "qwen3.attention.head_count", OwnedValue::U32(8));
+    let found = findings(&file);
+    assert_eq!(
+        found[0],
+        "shape: blk.0.attn_output.weight is [64, 64], expected [128, 64]: \
+         n_head * head_v = 128, n_embd = 64"
+    );
+    assert_eq!(found.len(), 4); // query and output of two layers
+
+    let mut file = description("qwen2");
+    set(&mut file, "qwen2.attention.head_count_kv", OwnedValue::U32(4));
+    assert!(findings(&file).iter().any(|finding| {
+        finding
+            == "shape: blk.0.attn_k.weight is [64, 32], expected [64, 64]: \
+                    n_embd = 64, n_head_kv * head_dim = 64"
+    }));
+}
+
+#[test]
+fn a_missing_key() {
+    let mut file = description("mamba");
+    file.metadata.retain(|(key, _)| *key != "mamba.ssm.state_size".as_bytes());
+    assert_eq!(
+        findings(&file),
+        ["missing key: mamba.ssm.state_size, without which d_state is not known"]
+    );
+}
+
+/// FalconMamba has Mamba's architecture and norms that Mamba has not.
+#[test]
+fn a_key_of_another_class() {
+    let mut file = description("mamba");
+    set(&mut file, "mamba.ssm.dt_b_c_rms", OwnedValue::Bool(true));
+    assert_eq!(
+        findings(&file),
+        ["key: mamba.ssm.dt_b_c_rms is true, and such a checkpoint gives false"]
+    );
+}
+
+#[test]
+fn a_tensor_in_a_layer_that_has_none() {
+    let mut file = description("glm4moe");
+    tensor(&mut file, "blk.1.exp_probs_b.bias").name = "blk.0.exp_probs_b.bias".into();
+    let found = findings(&file);
+    assert_eq!(
+        found[0],
+        "unmapped: blk.0.exp_probs_b.bias: it belongs there only where layer >= n_dense"
+    );
+    let mut file = description("qwen2");
+    tensor(&mut file, "blk.1.attn_q.bias").name = "blk.7.attn_q.bias".into();
+    assert_eq!(
+        findings(&file)[0],
+        "unmapped: blk.7.attn_q.bias: there are 2 blocks, counted from 0"
+    );
+}
+
+#[test]
+fn names_of_others_are_explained() {
+    let mut file = description("qwen3moe");
+    for (old, new) in [
+        ("blk.0.attn_q.weight", "model.layers.0.self_attn.q_proj.weight"),
+        ("blk.0.ffn_up_exps.weight", "blk.0.ffn_up_exps.3.weight"),
+        ("blk.1.ffn_up_exps.weight", "blk.1.ffn_up_exps.3.numa.0.weight"),
+        ("blk.1.attn_q.weight", "blk.1.ssm_in.weight"),
+        ("blk.1.attn_k.weight", "blk.1.attn_k\x1b[2J.weight"),
+    ] {
+        tensor(&mut file, old).name = new.into();
+    }
+    let found = findings(&file);
+    for part in [
+        "a name of transformers: in a GGUF file it is in blk.0.attn_q.weight",
+        "no version of llama.cpp or gguf-py writes or reads",
+        "blk.1.attn_k\\u{1b}[2J.weight: llama.cpp has no tensor of this name",
+        "KTransformers",
+        "llama.cpp has tensors of this name, but not in qwen3moe",
+    ] {
+        assert!(found.iter().any(|finding| finding.contains(part)), "{part}: {found:?}");
+    }
+    assert!(!found.iter().any(|finding| finding.contains('\x1b')));
+}
+
+/// Gate and up in one tensor, as llama.cpp also reads them for deepseek2.
+#[test]
+fn fused_experts() {
+    let mut file = description("deepseek2-v2");
+    tensor(&mut file, "blk.1.ffn_gate_exps.weight").name = "blk.1.ffn_gate_up_exps.weight".into();
+    tensor(&mut file, "blk.1.ffn_gate_up_exps.weight").dims = vec![64, 64, 4];
+    file.tensors.retain(|tensor| tensor.name != b"blk.1.ffn_up_exps.weight");
+    let bytes = lay_out(&file).to_bytes();
+    let diagnosis = diagnose(&bytes);
+    let map = Map::of(diagnosis.gguf.as_ref().unwrap()).unwrap();
+    assert!(map.is_complete(), "{:?}", map.findings);
+    assert_eq!(map.styles[&ExpertStyle::Fused], 1);
+    let names: Vec<&str> = map.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+    assert!(names.contains(&"model.layers.1.mlp.experts.E.up_proj.weight"));
+}
+
+/// No output: it is the embedding (bugs of loaders that asked for one: vLLM 30405).
+#[test]
+fn tied_embeddings() {
+    let mut file = description("llama");
+    file.tensors.retain(|tensor| tensor.name != b"output.weight");
+    let bytes = lay_out(&file).to_bytes();
+    let diagnosis = diagnose(&bytes);
+    let map = Map::of(diagnosis.gguf.as_ref().unwrap()).unwrap();
+    assert!(map.is_complete(), "{:?}", map.findings);
+    assert_eq!(map.config["tie_word_embeddings"], json!(true));
+}
+
+/// Rows numbered by their place: with two key heads of four rows, transformers has 0, 2, 1, 3, 4, 6,
+/// 5, 7 (transformers PR 31788; a mapper that takes the four query heads leaves 0 to 7).
+#[test]
+fn keys_are_permuted_by_their_own_heads() {
+    let mut file = description("llama");
+    for (key, value) in [
+        ("embedding_length", 16),
+        ("attention.head_count", 4),
+        ("attention.head_count_kv", 2),
+        ("attention.key_length", 4),
+        ("attention.value_length", 4),
+    ] {
+        set(&mut file, &format!("llama.{key}"), OwnedValue::U32(value));
+    }
+    let rows: Vec<u8> = (0u8..8).flat_map(|row| f32::from(row).to_le_bytes().repeat(16)).collect();
+    let keys = tensor(&mut file, "blk.0.attn_k.weight");
+    keys.dims = vec![16, 8];
+    keys.data = Data::Bytes(rows);
+    let bytes = lay_out(&file).to_bytes();
+    let diagnosis = diagnose(&bytes);
+    let gguf = diagnosis.gguf.unwrap();
+    let map = Map::of(&gguf).unwrap();
+    let parameter = map
+        .parameters
+        .iter()
+        .find(|parameter| parameter.name == "model.layers.0.self_attn.k_proj.weight")
+        .unwrap();
+    let values = map.read(&gguf, parameter, 0).unwrap();
+    let firsts: Vec<f32> = values
+        .bytes
+        .chunks(64)
+        .map(|row| f32::from_le_bytes(row[..4].try_into().unwrap()))
+        .collect();
+    assert_eq!(firsts, [0.0, 2.0, 1.0, 3.0, 4.0, 6.0, 5.0, 7.0]);
+}
+
+/// Heads whose size is not hidden_size / heads (transformers 33526).
+#[test]
+fn the_size_of_a_head_is_the_files() {
+    let mut file = description("qwen3");
+    for (key, value) in
+        [("embedding_length", 2560), ("attention.head_count", 32), ("attention.key_length", 128)]
+    {
+        set(&mut file, &format!("qwen3.{key}"), OwnedValue::U32(value));
+    }
+    let bytes = lay_out(&file).to_bytes();
+    let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+    assert_eq!(map.config["head_dim"], json!(128));
+}
+
+/// A text of the file in the config cannot harm a terminal.
+#[test]
+fn texts_in_the_config_are_escaped() {
+    let mut file = description("llama");
+    set(&mut file, "llama.rope.scaling.type", "ya\u{202e}\x1b[2Jrn".into());
+    let bytes = lay_out(&file).to_bytes();
+    let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+    assert_eq!(map.config["rope_parameters"]["rope_type"], json!("ya\\u{202e}\\u{1b}[2Jrn"));
+}
+
+#[test]
+fn unknown_architectures() {
+    let mut file = description("llama");
+    for (name, known) in
+        [("hyvid", false), ("wan", false), ("qwen3_moe", false), ("chameleon", true)]
+    {
+        set(&mut file, "general.architecture", name.into());
+        let bytes = lay_out(&file).to_bytes();
+        let error = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap_err();
+        let NotMapped::Unknown(error) = error else { panic!("{error}") };
+        assert_eq!((error.name.as_str(), error.known), (name, known));
+    }
+    set(&mut file, "general.architecture", OwnedValue::U32(3));
+    let bytes = lay_out(&file).to_bytes();
+    assert_eq!(Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap_err(), NotMapped::NoArchitecture);
+}
+
+/// Counts that claim what no file has: the answer is short, and comes at once.
+#[test]
+fn counts_are_not_believed() {
+    for blocks in [OwnedValue::U64(1 << 32), OwnedValue::U64(u64::MAX), OwnedValue::I64(-1)] {
+        let mut file = description("llama");
+        set(&mut file, "llama.block_count", blocks);
+        let bytes = lay_out(&file).to_bytes();
+        let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+        assert!(!map.is_complete());
+        assert!(map.findings.len() < 40, "{}", map.findings.len());
+    }
+    let mut file = description("llama");
+    set(&mut file, "llama.block_count", OwnedValue::U64(1 << 32));
+    let bytes = lay_out(&file).to_bytes();
+    let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+    // 21 tensors: 29 blocks are looked at, two of them are there, and 9 tensors make a block.
+    let Finding::Missing { first, count, empty_blocks } = &map.findings[0] else { panic!() };
+    assert_eq!((first.len(), *count, *empty_blocks), (16, 27 * 9, (1 << 32) - 29));
+
+    for experts in [OwnedValue::U32(u32::MAX), OwnedValue::U64(u64::MAX), OwnedValue::U64(1 << 62)]
+    {
+        let mut file = description("llama-mixtral");
+        set(&mut file, "llama.expert_count", experts.clone());
+        for tensor in &mut file.tensors {
+            if let OwnedValue::U64(count) = experts
+                && tensor.dims.len() == 3
+            {
+                tensor.dims = vec![64, 0, count];
+            }
+        }
+        let bytes = lay_out(&file).to_bytes();
+        let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+        assert!(!map.is_complete());
+    }
+}
+
+/// The other way, with the same faults.
+#[test]
+fn checkpoints_with_a_fault() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs/glm4moe");
+    let read = |name: &str| -> serde_json::Value {
+        serde_json::from_slice(&fs::read(path.join(name)).unwrap()).unwrap()
+    };
+    let config = read("config.json");
+    let source = read("source.json");
+    let whole: Vec<CheckpointTensor> = source
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, entry)| CheckpointTensor {
+            name: name.clone(),
+            shape: serde_json::from_value(entry["shape"].clone()).unwrap(),
+        })
+        .collect();
+    let architecture = Architecture::find("glm4moe").unwrap();
+    let findings = |checkpoint: &[CheckpointTensor], config: &serde_json::Value| -> Vec<String> {
+        let map = CheckpointMap::of(architecture, checkpoint, config);
+        map.findings.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(findings(&whole, &config), [""; 0]);
+
+    let expert = "model.layers.1.mlp.experts.2.up_proj.weight";
+    let mut short = whole.clone();
+    short.retain(|tensor| tensor.name != expert);
+    assert_eq!(
+        findings(&short, &config),
+        [format!("missing: 1 tensors\n  blk.1.ffn_up_exps.weight: {expert}")]
+    );
+
+    let mut renamed = whole.clone();
+    for tensor in &mut renamed {
+        if tensor.name == "model.norm.weight" {
+            tensor.name = "model.norm.scale".into();
+        }
+    }
+    assert_eq!(
+        findings(&renamed, &config),
+        [
+            "unmapped: model.norm.scale: Glm4MoeForCausalLM has no parameter of this name",
+            "missing: 1 tensors\n  output_norm.weight: model.norm.weight",
+        ]
+    );
+
+    let mut wide = whole.clone();
+    wide.iter_mut().find(|tensor| tensor.name == expert).unwrap().shape = vec![32, 65];
+    assert_eq!(
+        findings(&wide, &config),
+        [format!(
+            "shape: {expert} is [32, 65], expected [32, 64]: blk.1.ffn_up_exps.weight is \
+             [n_embd = 64, n_ff_exp = 32, n_expert = 4]"
+        )]
+    );
+
+    let mut deep = config.clone();
+    deep["num_hidden_layers"] = json!(1u64 << 31);
+    let map = CheckpointMap::of(architecture, &whole, &deep);
+    assert!(
+        matches!(map.findings.last(), Some(Finding::Missing { empty_blocks, .. }) if *empty_blocks > 1 << 30)
+    );
+}
+
+/// A configuration of before transformers 5.
+#[test]
+fn rope_theta_and_rope_scaling_of_older_configs() {
+    let architecture = Architecture::find("qwen2").unwrap();
+    let config = json!({
+        "num_hidden_layers": 1, "rope_theta": 1000000.0,
+        "rope_scaling": { "type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768 },
+    });
+    let map = CheckpointMap::of(architecture, &[], &config);
+    for (key, value) in [
+        ("qwen2.rope.freq_base", OwnedValue::F32(1e6)),
+        ("qwen2.rope.scaling.type", "yarn".into()),
+        ("qwen2.rope.scaling.factor", OwnedValue::F32(4.0)),
+        ("qwen2.rope.scaling.original_context_length", OwnedValue::U32(32768)),
+    ] {
+        assert!(map.metadata.contains(&(key.to_owned(), value)), "{key}");
+    }
+}
+
+/// Bytes of real files changed one at a time: an answer, and no panic.
+#[test]
+fn noise() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut mapped = 0;
+    for pair in ["glm4moe", "deepseek2-v2", "falcon", "mamba", "llama-mixtral", "gpt-oss"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs").join(pair);
+        let whole = fs::read(path.join("model.gguf")).unwrap();
+        let header = usize::try_from(diagnose(&whole).gguf.unwrap().data_offset).unwrap();
+        for _ in 0..400 {
+            let mut bytes = whole[..whole.len().min(header + 4096)].to_vec();
+            for _ in 0..1 + random() % 4 {
+                let place = usize::try_from(random()).unwrap() % header;
+                bytes[place] = (random() >> 9).to_le_bytes()[0];
+            }
+            let Some(gguf) = diagnose(&bytes).gguf else { continue };
+            let Ok(map) = Map::of(&gguf) else { continue };
+            mapped += 1;
+            for finding in &map.findings {
+                assert!(!finding.to_string().contains('\x1b'));
+            }
+            for parameter in &map.parameters {
+                let _ = map.read(&gguf, parameter, 0);
+            }
+        }
+    }
+    assert!(mapped > 1000, "{mapped}");
+}
+
+/// The exported file has every number, under the names of transformers.
+#[test]
+fn an_exported_file_is_the_checkpoint() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs/glm4moe");
+    let bytes = fs::read(path.join("model.gguf")).unwrap();
+    let diagnosis = diagnose(&bytes);
+    let gguf = diagnosis.gguf.unwrap();
+    let map = Map::of(&gguf).unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let out = out.path().join("model.safetensors");
+    assert_eq!(map.export(&gguf, &out).unwrap(), map.parameter_count());
+    let written = fs::read(&out).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&written).unwrap();
+    let source: serde_json::Value =
+        serde_json::from_slice(&fs::read(path.join("source.json")).unwrap()).unwrap();
+    let source = source.as_object().unwrap();
+    assert_eq!(tensors.len(), source.len());
+    for (name, view) in tensors.iter() {
+        use sha2::Digest as _;
+        let digest = sha2::Sha256::digest(view.data());
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(source[name]["sha256"], json!(hex), "{name}");
+        assert_eq!(source[name]["shape"], json!(view.shape()), "{name}");
+    }
+}
+
+/// ggml takes a dimension that is not there for 1; older files have the gate as a vector.
+#[test]
+fn a_last_dimension_of_one_makes_no_difference() {
+    let mut file = description("qwen2moe");
+    tensor(&mut file, "blk.0.ffn_gate_inp_shexp.weight").dims = vec![16];
+    assert_eq!(findings(&file), [""; 0]);
+}

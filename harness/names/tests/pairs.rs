@@ -1,0 +1,436 @@
+//! The maps against pairs of a checkpoint and the GGUF file that llama.cpp's converter made of it:
+//! names, values and configs, both ways. `tests/pairs/README.md` says what the pairs are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gguf_assay_format::{Gguf, OwnedValue, diagnose};
+use gguf_assay_names::{Architecture, Change, CheckpointMap, CheckpointTensor, Map};
+use libtest_mimic::{Arguments, Failed, Trial};
+use safetensors::SafeTensors;
+use serde_json::Value as Json;
+use sha2::{Digest, Sha256};
+
+/// Whole pairs: `NAME.gguf` beside `NAME/` with `config.json` and `model.safetensors`.
+const VARIABLE: &str = "GGUF_ASSAY_PAIRS";
+
+/// Pairs whose files end before the data.
+const HEADER_ONLY: [&str; 6] = ["gpt-oss", "llama-mixtral", "phi3", "qwen2", "qwen3", "qwen3moe"];
+
+/// Fields that a file gives otherwise than the source's config, and why.
+const OTHERWISE: &[(&str, &str, &str)] = &[
+    (
+        "gemma2",
+        "tie_word_embeddings",
+        "the source is not tied, which no Gemma is: the converter drops its lm_head all the same",
+    ),
+    ("llama-mistral", "architectures", "Mistral's files have Llama's architecture"),
+    ("llama-mistral", "model_type", "Mistral's files have Llama's architecture"),
+    ("llama-mistral", "attention_bias", "Mistral has none, and no field for it"),
+];
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs");
+    let mut trials = Vec::new();
+    for name in folders(&here) {
+        let folder = here.join(&name);
+        for (property, check) in PROPERTIES {
+            let (folder, name) = (folder.clone(), name.clone());
+            let trial = format!("{name}::{property}");
+            // Shown as ignored where the pair is kept without data.
+            let header_only =
+                HEADER_ONLY.contains(&name.as_str()) && property.starts_with("values");
+            let trial = Trial::test(trial, move || check(&Pair::open(&name, &folder)?));
+            trials.push(trial.with_ignored_flag(header_only));
+        }
+    }
+    let whole = std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    match whole {
+        Some(whole) => {
+            for name in folders(&whole) {
+                if !whole.join(format!("{name}.gguf")).is_file() {
+                    continue;
+                }
+                for (property, check) in
+                    PROPERTIES.iter().chain(&[("every value", every_value as Check)])
+                {
+                    let (whole, name) = (whole.clone(), name.clone());
+                    let trial = format!("whole::{name}::{property}");
+                    trials
+                        .push(Trial::test(trial, move || check(&Pair::open_whole(&name, &whole)?)));
+                }
+            }
+        }
+        None => {
+            // Shown as ignored, by the name of what is missing.
+            let trial = Trial::test(format!("whole pairs from ${VARIABLE}"), || Ok(()));
+            trials.push(trial.with_ignored_flag(true));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+type Check = fn(&Pair) -> Result<(), Failed>;
+
+const PROPERTIES: &[(&str, Check)] = &[
+    ("names of transformers", names_of_transformers),
+    ("names of gguf", names_of_gguf),
+    ("values of transformers", values_of_transformers),
+    ("values of gguf", values_of_gguf),
+    ("config", config),
+    ("metadata", metadata),
+];
+
+fn folders(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let mut names: Vec<String> =
+        folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// A tensor of the source.
+struct SourceTensor {
+    shape: Vec<u64>,
+    sha256: String,
+}
+
+struct Pair {
+    name: String,
+    gguf: Vec<u8>,
+    config: Json,
+    source: BTreeMap<String, SourceTensor>,
+    /// Of a recorded pair, the tensors that are kept; else all.
+    safetensors: Option<Vec<u8>>,
+}
+
+impl Pair {
+    fn open(name: &str, folder: &Path) -> Result<Pair, Failed> {
+        let source: BTreeMap<String, Json> =
+            serde_json::from_slice(&fs::read(folder.join("source.json"))?)?;
+        let source = source.into_iter().map(|(name, entry)| {
+            let shape = entry["shape"].as_array().unwrap();
+            let shape = shape.iter().map(|dim| dim.as_u64().unwrap()).collect();
+            (name, SourceTensor { shape, sha256: entry["sha256"].as_str().unwrap().to_owned() })
+        });
+        Ok(Pair {
+            name: name.to_owned(),
+            gguf: fs::read(folder.join("model.gguf"))?,
+            config: serde_json::from_slice(&fs::read(folder.join("config.json"))?)?,
+            source: source.collect(),
+            safetensors: fs::read(folder.join("inexact.safetensors")).ok(),
+        })
+    }
+
+    fn open_whole(name: &str, folder: &Path) -> Result<Pair, Failed> {
+        let checkpoint = fs::read(folder.join(name).join("model.safetensors"))?;
+        let tensors = SafeTensors::deserialize(&checkpoint)?;
+        let source = tensors.iter().map(|(name, view)| {
+            let shape = view.shape().iter().map(|dim| *dim as u64).collect();
+            (name.to_owned(), SourceTensor { shape, sha256: sha256(view.data()) })
+        });
+        Ok(Pair {
+            name: name.to_owned(),
+            gguf: fs::read(folder.join(format!("{name}.gguf")))?,
+            config: serde_json::from_slice(&fs::read(folder.join(name).join("config.json"))?)?,
+            source: source.collect(),
+            safetensors: Some(checkpoint.clone()),
+        })
+    }
+
+    /// The file as far as it goes: of some pairs the data are left out.
+    fn gguf(&self) -> Result<Gguf<'_>, Failed> {
+        let diagnosis = diagnose(&self.gguf);
+        match diagnosis.gguf {
+            Some(gguf) if diagnosis.complete => Ok(gguf),
+            _ => Err(format!("{:?}", diagnosis.violations).into()),
+        }
+    }
+
+    fn checkpoint(&self) -> Vec<CheckpointTensor> {
+        let tensors = self.source.iter();
+        tensors
+            .map(|(name, tensor)| CheckpointTensor {
+                name: name.clone(),
+                shape: tensor.shape.clone(),
+            })
+            .collect()
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Result<(), Failed> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("{what}\n   found: {found:?}\nexpected: {expected:?}").into())
+}
+
+/// Two maps are the same, or an error that says where they differ.
+fn same_entries<V: PartialEq + std::fmt::Debug>(
+    found: &BTreeMap<String, V>,
+    expected: &BTreeMap<String, V>,
+) -> Result<(), Failed> {
+    let names: BTreeSet<&String> = found.keys().chain(expected.keys()).collect();
+    let wrong = names.into_iter().filter(|name| found.get(*name) != expected.get(*name));
+    let wrong: Vec<String> = wrong
+        .map(|name| {
+            format!("{name}: found {:?}, expected {:?}", found.get(name), expected.get(name))
+        })
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+}
+
+fn complete<T: std::fmt::Display>(findings: &[T]) -> Result<(), Failed> {
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    Err(findings.join("\n").into())
+}
+
+/// Every tensor has its place, and what they stand for is every tensor of the source, with its
+/// shape, but for those that the converter leaves out.
+fn names_of_transformers(pair: &Pair) -> Result<(), Failed> {
+    let gguf = pair.gguf()?;
+    let map = Map::of(&gguf)?;
+    complete(&map.findings)?;
+    same("mapped tensors", map.tensors.len(), gguf.tensors.len())?;
+    same("unmapped keys", map.unmapped_keys.as_slice(), &[])?;
+    if !is_otherwise(pair, "architectures") {
+        same("class", Some(map.class.name.as_str()), pair.config["architectures"][0].as_str())?;
+    }
+    let mut found = BTreeMap::new();
+    for parameter in &map.parameters {
+        for name in parameter.names() {
+            found.insert(name, parameter.shape.clone().unwrap());
+        }
+    }
+    same("each once", found.len() as u64, map.parameter_count())?;
+    let checkpoint = CheckpointMap::of(map.architecture, &pair.checkpoint(), &pair.config);
+    let tensors: Vec<&String> = pair.source.keys().collect();
+    let dropped: BTreeSet<&String> =
+        checkpoint.dropped.iter().map(|(place, _)| tensors[*place]).collect();
+    let expected: BTreeMap<String, Vec<u64>> = pair
+        .source
+        .iter()
+        .filter(|(name, _)| !dropped.contains(name))
+        .map(|(name, tensor)| (name.clone(), tensor.shape.clone()))
+        .collect();
+    same_entries(&found, &expected)?;
+    let left_out = if pair.name == "gemma2" { vec!["lm_head.weight"] } else { vec![] };
+    same("left out", dropped.iter().map(|name| name.as_str()).collect(), left_out)
+}
+
+/// The source comes to exactly the tensors of the file, but for those that the converter computes.
+fn names_of_gguf(pair: &Pair) -> Result<(), Failed> {
+    let gguf = pair.gguf()?;
+    let architecture =
+        Architecture::find(gguf.get("general.architecture").unwrap().as_str().unwrap())?;
+    let map = CheckpointMap::of(architecture, &pair.checkpoint(), &pair.config);
+    complete(&map.findings)?;
+    let found: BTreeMap<String, Vec<u64>> =
+        map.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.dims.clone())).collect();
+    same("each once", found.len(), map.tensors.len())?;
+    let back = Map::of(&gguf)?;
+    let computed: BTreeSet<&str> = (0..back.tensors.len())
+        .filter(|place| {
+            !back.parameters.iter().any(|p| p.sources.iter().any(|source| source.tensor == *place))
+        })
+        .map(|place| back.tensors[place].name.as_str())
+        .collect();
+    let expected = gguf
+        .tensors
+        .iter()
+        .filter(|tensor| !computed.contains(tensor.name.as_str().unwrap()))
+        .map(|tensor| (tensor.name.as_str().unwrap().to_owned(), tensor.dims.iter().collect()))
+        .collect();
+    same_entries(&found, &expected)
+}
+
+/// The numbers of a recorded or whole source tensor.
+fn numbers(pair: &Pair, name: &str) -> Option<Vec<f32>> {
+    let bytes = pair.safetensors.as_deref()?;
+    let tensors = SafeTensors::deserialize(bytes).unwrap();
+    let view = tensors.tensor(name).ok()?;
+    let (numbers, _) = view.data().as_chunks::<4>();
+    Some(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
+}
+
+/// How many representable numbers lie between two.
+fn steps(a: f32, b: f32) -> u64 {
+    let place = |x: f32| {
+        let bits = i64::from(x.to_bits() & 0x7fff_ffff);
+        if x.is_sign_negative() { -bits } else { bits }
+    };
+    place(a).abs_diff(place(b))
+}
+
+/// How far a number may be from the source's after the inverse.
+fn tolerance(change: Change, x: f32) -> f32 {
+    match change {
+        Change::None => 0.0,
+        // `w + 1` is rounded by half a unit in its last place at most; to take 1 away again is exact
+        // between 1/2 and 2.
+        Change::PlusOne => f32::EPSILON / 2.0 * (x + 1.0).abs().max(1.0),
+        // Both functions are within a unit in the last place, and the logarithm makes a relative
+        // error an absolute one.
+        Change::NegativeExp => 2.0 * f32::EPSILON * x.abs().max(1.0),
+    }
+}
+
+/// After the inverse transform every number is the source's bit for bit, unless it changed on the
+/// way: then within [`tolerance`].
+fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
+    let gguf = pair.gguf()?;
+    let map = Map::of(&gguf)?;
+    for parameter in &map.parameters {
+        let change = parameter.sources[0].change;
+        for (expert, name) in (0..).zip(parameter.names()) {
+            let values = map.read(&gguf, parameter, expert)?;
+            let expected = &pair.source[&name];
+            same(&name, &values.shape, &expected.shape)?;
+            if sha256(&values.bytes) == expected.sha256 {
+                continue;
+            }
+            let Some(expected) = numbers(pair, &name).filter(|_| change != Change::None) else {
+                return Err(format!("{name}: other numbers than the source's").into());
+            };
+            let (found, _) = values.bytes.as_chunks::<4>();
+            same(&name, found.len(), expected.len())?;
+            for (found, expected) in found.iter().zip(expected) {
+                let found = f32::from_le_bytes(*found);
+                if (found - expected).abs() > tolerance(change, expected) {
+                    return Err(format!("{name}: {found} is not {expected}").into());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The transform forwards gives the file's tensor bit for bit, of the source's own numbers where
+/// the inverse has others; `-exp(x)` to one step of the last place.
+fn values_of_gguf(pair: &Pair) -> Result<(), Failed> {
+    let gguf = pair.gguf()?;
+    let map = Map::of(&gguf)?;
+    let mut values = BTreeMap::new();
+    for parameter in &map.parameters {
+        for (expert, name) in (0..).zip(parameter.names()) {
+            let mut bytes = map.read(&gguf, parameter, expert)?.bytes;
+            if let Some(numbers) = numbers(pair, &name) {
+                bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+            }
+            values.insert(name, bytes);
+        }
+    }
+    let checkpoint = pair.checkpoint();
+    let back = CheckpointMap::of(map.architecture, &checkpoint, &pair.config);
+    for tensor in &back.tensors {
+        let read = |place: usize| values.get(&checkpoint[place].name).map(Vec::as_slice);
+        let found = tensor.bytes(4, read).ok_or_else(|| format!("{} has no bytes", tensor.name))?;
+        let expected = gguf.tensor_bytes(gguf.tensor(&tensor.name).unwrap()).unwrap();
+        same(&tensor.name, found.len(), expected.len())?;
+        let at_most = u64::from(tensor.change == Change::NegativeExp);
+        for (found, expected) in found.as_chunks::<4>().0.iter().zip(expected.as_chunks::<4>().0) {
+            let (found, expected) = (f32::from_le_bytes(*found), f32::from_le_bytes(*expected));
+            if steps(found, expected) > at_most {
+                return Err(format!("{}: {found} is not {expected}", tensor.name).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// With the whole source at hand: its numbers give the file's, byte for byte, and back.
+fn every_value(pair: &Pair) -> Result<(), Failed> {
+    values_of_transformers(pair)?;
+    let gguf = pair.gguf()?;
+    let source = pair.safetensors.as_deref().unwrap();
+    let tensors = SafeTensors::deserialize(source)?;
+    let architecture =
+        Architecture::find(gguf.get("general.architecture").unwrap().as_str().unwrap())?;
+    let checkpoint = pair.checkpoint();
+    let map = CheckpointMap::of(architecture, &checkpoint, &pair.config);
+    for tensor in &map.tensors {
+        let read =
+            |place: usize| tensors.tensor(&checkpoint[place].name).ok().map(|view| view.data());
+        let found = tensor.bytes(4, read).ok_or_else(|| format!("{} has no bytes", tensor.name))?;
+        let expected = gguf.tensor_bytes(gguf.tensor(&tensor.name).unwrap()).unwrap();
+        if tensor.change == Change::NegativeExp {
+            continue; // Held to one step by `values of gguf`.
+        }
+        if found != expected {
+            return Err(format!("{}: other bytes than the file's", tensor.name).into());
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file gives a field otherwise than its source.
+fn is_otherwise(pair: &Pair, field: &str) -> bool {
+    OTHERWISE.iter().any(|(name, other, _)| *name == pair.name && *other == field)
+}
+
+/// The leaves of a config: names with dots, and values.
+fn leaves(prefix: &str, json: &Json, out: &mut BTreeMap<String, Json>) {
+    match json {
+        Json::Object(object) => {
+            for (name, value) in object {
+                let dot = if prefix.is_empty() { "" } else { "." };
+                leaves(&format!("{prefix}{dot}{name}"), value, out);
+            }
+        }
+        value => {
+            out.insert(prefix.to_owned(), value.clone());
+        }
+    }
+}
+
+/// Every field that the file gives is the source's.
+fn config(pair: &Pair) -> Result<(), Failed> {
+    let gguf = pair.gguf()?;
+    let map = Map::of(&gguf)?;
+    let (mut found, mut expected) = (BTreeMap::new(), BTreeMap::new());
+    leaves("", &map.config, &mut found);
+    leaves("", &pair.config, &mut expected);
+    let mut wrong = Vec::new();
+    for (name, value) in &found {
+        let other = expected.get(name);
+        let excused =
+            OTHERWISE.iter().any(|(pair_name, field, _)| *pair_name == pair.name && field == name);
+        // A number may be written with or without a fraction.
+        let equal = other.is_some_and(|other| {
+            other == value || (value.is_number() && value.as_f64() == other.as_f64())
+        });
+        if equal == excused {
+            wrong.push(format!("{name}: {value}, and the source has {other:?}"));
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+}
+
+/// The config comes to exactly the metadata that the converter wrote for the architecture.
+fn metadata(pair: &Pair) -> Result<(), Failed> {
+    let gguf = pair.gguf()?;
+    let architecture =
+        Architecture::find(gguf.get("general.architecture").unwrap().as_str().unwrap())?;
+    let map = CheckpointMap::of(architecture, &pair.checkpoint(), &pair.config);
+    let found: BTreeMap<String, String> =
+        map.metadata.iter().map(|(key, value)| (key.clone(), format!("{value:?}"))).collect();
+    let prefix = format!("{}.", architecture.name());
+    let expected: BTreeMap<String, String> = gguf
+        .metadata
+        .iter()
+        .filter_map(|entry| Some((entry.key.as_str()?, entry.value)))
+        .filter(|(key, _)| key.starts_with(&prefix))
+        .map(|(key, value)| (key.to_owned(), format!("{:?}", OwnedValue::from(value))))
+        .collect();
+    same_entries(&found, &expected)
+}

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Makes whole pairs for record.py: a tiny random model and the GGUF file that llama.cpp makes of it.
+
+    make.py LLAMA_CPP OUT [NAME...]
+
+LLAMA_CPP is a folder with the converter's packages `conversion` and `gguf-py`, such as
+vendor/llama.cpp in the PyPI source package llama-cpp-python 0.3.36. Needs torch and transformers
+5.24.0. Every number is random, so that a wrong order and a forgotten change show; the vocabulary is
+made up, since names and shapes need no tokenizer. Run by hand; what record.py keeps is committed.
+"""
+
+import json
+import logging
+import pathlib
+import sys
+
+import torch
+import transformers
+
+BASE = dict(
+    vocab_size=24,
+    hidden_size=16,
+    intermediate_size=24,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=64,
+    pad_token_id=0,
+    bos_token_id=1,
+    eos_token_id=2,
+    tie_word_embeddings=False,
+)
+EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=8)
+
+# Name: class, config.
+MODELS = {
+    "gemma": ("GemmaForCausalLM", dict(BASE, head_dim=6, tie_word_embeddings=True)),
+    "gemma3": ("Gemma3ForCausalLM", dict(BASE, head_dim=6, num_hidden_layers=7, sliding_window=16, tie_word_embeddings=True)),
+    "qwen2moe": ("Qwen2MoeForCausalLM", dict(BASE, **EXPERTS, num_experts=3, shared_expert_intermediate_size=10)),
+    "olmo2": ("Olmo2ForCausalLM", dict(BASE)),
+    "olmoe": ("OlmoeForCausalLM", dict(BASE, num_experts=3, num_experts_per_tok=2)),
+    "starcoder2": ("Starcoder2ForCausalLM", dict(BASE)),
+    "stablelm": ("StableLmForCausalLM", dict(BASE, use_qkv_bias=True)),
+    "nemotron": ("NemotronForCausalLM", dict(BASE, head_dim=4)),
+    "gpt2": ("GPT2LMHeadModel", dict(vocab_size=24, n_positions=32, n_embd=16, n_layer=2, n_head=4, n_ctx=32)),
+    "glm4": ("Glm4ForCausalLM", dict(BASE, head_dim=4, attention_bias=True)),
+    "command-r": ("CohereForCausalLM", dict(BASE, tie_word_embeddings=True)),
+    "minimax-m2": ("MiniMaxM2ForCausalLM", dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2, rotary_dim=4)),
+    "lfm2": ("Lfm2ForCausalLM", dict(BASE, layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False, tie_word_embeddings=True)),
+    "lfm2moe": ("Lfm2MoeForCausalLM", dict(BASE, **EXPERTS, num_experts=3, num_dense_layers=1, num_hidden_layers=3, layer_types=["conv", "full_attention", "conv"], tie_word_embeddings=True)),
+    "seed_oss": ("SeedOssForCausalLM", dict(BASE, head_dim=6)),
+    "smollm3": ("SmolLM3ForCausalLM", dict(BASE)),
+    "granite": ("GraniteForCausalLM", dict(BASE, attention_multiplier=0.5, embedding_multiplier=12.0, residual_multiplier=0.25, logits_scaling=8.0)),
+    "granitemoe": ("GraniteMoeForCausalLM", dict(BASE, num_local_experts=3, num_experts_per_tok=2)),
+    "exaone4": ("Exaone4ForCausalLM", dict(BASE, head_dim=4)),
+    "ernie4_5": ("Ernie4_5ForCausalLM", dict(BASE, head_dim=4)),
+    "arcee": ("ArceeForCausalLM", dict(BASE, head_dim=4)),
+    "dots1": ("Dots1ForCausalLM", dict(BASE, **EXPERTS, head_dim=4, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1)),
+    "olmo": ("OlmoForCausalLM", dict(BASE)),
+    "phi2": ("PhiForCausalLM", dict(BASE, num_key_value_heads=4, intermediate_size=64)),
+    "deepseek2-v3": ("DeepseekV3ForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, n_group=2, topk_group=1, q_lora_rank=None, kv_lora_rank=8, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6)),
+    "deepseek2-yarn": ("DeepseekV3ForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, n_group=2, topk_group=1, q_lora_rank=8, kv_lora_rank=8, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, rope_parameters=dict(rope_type="yarn", rope_theta=10000.0, factor=40.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0))),
+    "hunyuan-dense": ("HunYuanDenseV1ForCausalLM", dict(BASE, head_dim=4)),
+    "llama-mistral": ("MistralForCausalLM", dict(BASE, head_dim=6)),
+    "llama-3": ("LlamaForCausalLM", dict(BASE, head_dim=4, attention_bias=True, rope_parameters=dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32))),
+    "falcon-7b": ("FalconForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, new_decoder_architecture=False, multi_query=True, parallel_attn=True, bias=False, alibi=False, num_kv_heads=1)),
+    "qwen3-yarn": ("Qwen3ForCausalLM", dict(BASE, head_dim=6, rope_parameters=dict(rope_type="yarn", rope_theta=1000000.0, factor=4.0, original_max_position_embeddings=16, attention_factor=1.5, beta_fast=16.0, beta_slow=2.0))),
+    "glm4moe-nextn": ("Glm4MoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, n_routed_experts=4, n_shared_experts=2, first_k_dense_replace=1, use_qk_norm=False, attention_bias=False, num_nextn_predict_layers=1)),
+    "olmo3": ("Olmo3ForCausalLM", dict(BASE, sliding_window=16)),
+    "llama4": ("Llama4ForCausalLM", dict(BASE, head_dim=4, num_local_experts=3, num_experts_per_tok=1, intermediate_size_mlp=20, interleave_moe_layer_step=2)),
+    "t5": ("T5ForConditionalGeneration", dict(vocab_size=24, d_model=16, d_kv=4, d_ff=24, num_layers=2, num_decoder_layers=2, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0, n_positions=64)),
+    "ernie4_5-moe": ("Ernie4_5_MoeForCausalLM", dict(BASE, **EXPERTS, moe_num_experts=3, moe_k=2, moe_layer_start_index=1, moe_num_shared_experts=1)),
+    "mixtral-small": ("MixtralForCausalLM", dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2)),
+    "gpt-oss-small": ("GptOssForCausalLM", dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2)),
+    "qwen2-small": ("Qwen2ForCausalLM", dict(BASE)),
+    "qwen3-small": ("Qwen3ForCausalLM", dict(BASE, head_dim=6)),
+    "qwen3moe-small": ("Qwen3MoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, num_local_experts=3)),
+    "phi3-small": ("Phi3ForCausalLM", dict(BASE)),
+    "mamba2": ("Mamba2ForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, num_heads=8, head_dim=4, n_groups=2)),
+}
+
+
+def make_model(name, folder):
+    kind, values = MODELS[name]
+    model_class = getattr(transformers, kind)
+    torch.manual_seed(len(name))
+    model = model_class(model_class.config_class(**values))
+    with torch.no_grad():
+        for key, tensor in model.state_dict().items():
+            if tensor.is_floating_point():
+                tensor.normal_(0.0, 0.3)
+                if "A_log" in key:
+                    tensor.abs_()
+    model.save_pretrained(folder)
+
+
+def convert(llama_cpp, folder, out):
+    sys.path[:0] = [str(llama_cpp / "gguf-py"), str(llama_cpp)]
+    import conversion
+    import gguf
+
+    hparams = json.loads((folder / "config.json").read_text())
+    model_class = conversion.get_model_class(hparams["architectures"][0])
+
+    def set_vocab(self):
+        size = hparams["vocab_size"]
+        self.gguf_writer.add_tokenizer_model("gpt2")
+        self.gguf_writer.add_token_list([f"t{number}" for number in range(size)])
+        self.gguf_writer.add_token_types([gguf.TokenType.NORMAL] * size)
+
+    model_class.set_vocab = set_vocab
+    # Gemma 3 cuts its embedding to what a tokenizer has.
+    tokenizer = {"model": {"vocab": {f"t{n}": n for n in range(hparams["vocab_size"])}}, "added_tokens": []}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out)
+    model.write()
+    (folder / "tokenizer.json").unlink()
+
+
+def main():
+    logging.disable(logging.INFO)
+    llama_cpp, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    for name in sys.argv[3:] or MODELS:
+        try:
+            make_model(name, out / name)
+            convert(llama_cpp, out / name, out / f"{name}.gguf")
+            print(name, "made", flush=True)
+        except Exception as error:  # One that fails is no reason to leave out the others.
+            print(name, "failed:", type(error).__name__, str(error)[:300], flush=True)
+
+
+if __name__ == "__main__":
+    main()
