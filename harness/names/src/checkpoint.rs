@@ -12,7 +12,7 @@ use crate::expression::Failure;
 use crate::hyperparameters::Hyperparameters;
 use crate::map::{Finding, MISSING_LISTED, MissingTensor, because, class_of, expected_dims};
 use crate::pattern::{Numbers, key_of};
-use crate::values;
+use crate::values::{self, Way};
 use crate::view::{Moves, product};
 
 /// A parameter or buffer of a checkpoint.
@@ -91,11 +91,12 @@ impl GgufTensor {
         let mut bytes = vec![0; len];
         for source in &self.sources {
             let parameter = read(source.parameter)?;
-            if !values::put(&source.moves, source.expert, size, parameter, &mut bytes) {
+            let (moves, expert) = (&source.moves, source.expert);
+            let change = |numbers: &mut [u8]| values::change(numbers, self.change);
+            if !values::copy(moves, expert, size, Way::IntoTensor, parameter, &mut bytes, change) {
                 return None;
             }
         }
-        values::change(&mut bytes, self.change);
         Some(bytes)
     }
 }

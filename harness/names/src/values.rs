@@ -116,25 +116,19 @@ impl Map {
         let mut bytes = vec![0; len];
         for (_, moves, change, source) in parts {
             // The views of data that have the right shape stay within both.
-            let mut fits = true;
-            runs(moves, expert, &mut |parameter, tensor, run| {
-                let from = range(tensor, run, size).and_then(|range| source.get(range));
-                let into = range(parameter, run, size).and_then(|range| bytes.get_mut(range));
-                match (from, into) {
-                    (Some(from), Some(into)) => into.copy_from_slice(from),
-                    _ => fits = false,
-                }
-            });
+            let fits =
+                copy(moves, expert, size, Way::IntoParameter, source, &mut bytes, |numbers| {
+                    if gguf.byte_order == ByteOrder::Big {
+                        numbers.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+                    }
+                    match change {
+                        Change::None => {}
+                        Change::PlusOne => change_each(numbers, |x| x - 1.0),
+                        Change::NegativeExp => change_each(numbers, |x| (-x).ln()),
+                    }
+                });
             if !fits {
                 return Err(whole());
-            }
-            if gguf.byte_order == ByteOrder::Big {
-                bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
-            }
-            match change {
-                Change::None => {}
-                Change::PlusOne => change_each(&mut bytes, |x| x - 1.0),
-                Change::NegativeExp => change_each(&mut bytes, |x| (-x).ln()),
             }
         }
         Ok(Values { tensor_type, shape, bytes })
@@ -271,21 +265,37 @@ fn change_each(bytes: &mut [u8], change: impl Fn(f32) -> f32) {
     }
 }
 
-/// The numbers of a tensor, from those of its parameters: `moves` from a parameter's bytes, of
-/// elements of `size` bytes, into the tensor's. False if they do not fit.
-pub(crate) fn put(
+/// Where numbers come to lie.
+#[derive(Clone, Copy)]
+pub(crate) enum Way {
+    IntoTensor,
+    IntoParameter,
+}
+
+/// Copies the numbers that a parameter and a tensor have in common, each of `size` bytes, and does
+/// `then` to each run of them where it has come to lie. False if they do not fit.
+pub(crate) fn copy(
     moves: &Moves,
     expert: u64,
     size: usize,
-    parameter: &[u8],
-    tensor: &mut [u8],
+    way: Way,
+    from: &[u8],
+    into: &mut [u8],
+    then: impl Fn(&mut [u8]),
 ) -> bool {
     let mut fits = true;
-    runs(moves, expert, &mut |from, into, run| {
-        let from = range(from, run, size).and_then(|range| parameter.get(range));
-        let into = range(into, run, size).and_then(|range| tensor.get_mut(range));
-        match (from, into) {
-            (Some(from), Some(into)) => into.copy_from_slice(from),
+    runs(moves, expert, &mut |parameter, tensor, run| {
+        let (source, target) = match way {
+            Way::IntoTensor => (parameter, tensor),
+            Way::IntoParameter => (tensor, parameter),
+        };
+        let source = range(source, run, size).and_then(|range| from.get(range));
+        let target = range(target, run, size).and_then(|range| into.get_mut(range));
+        match (source, target) {
+            (Some(source), Some(target)) => {
+                target.copy_from_slice(source);
+                then(target);
+            }
             _ => fits = false,
         }
     });

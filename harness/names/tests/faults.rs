@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use gguf_assay_format::{
-    Data, Description, OwnedValue, TensorDescription, TensorType, diagnose, lay_out,
+    ByteOrder, Data, Description, OwnedValue, TensorDescription, TensorType, diagnose, lay_out,
 };
 use gguf_assay_names::{
     Architecture, CheckpointMap, CheckpointTensor, ExpertStyle, Finding, Map, NotMapped,
@@ -507,6 +507,36 @@ fn an_exported_file_is_the_checkpoint() {
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(source[name]["sha256"], json!(hex), "{name}");
         assert_eq!(source[name]["shape"], json!(view.shape()), "{name}");
+    }
+}
+
+/// A file in the other byte order has the same numbers. In the second and third, parameters are put
+/// together of several tensors; in the last, numbers change.
+#[test]
+fn big_endian_files_have_the_same_numbers() {
+    for pair in ["llama", "gpt-oss-small", "llama4", "gemma2"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs").join(pair);
+        let bytes = fs::read(path.join("model.gguf")).unwrap();
+        let little = diagnose(&bytes).gguf.unwrap();
+        let mut description = little.describe().unwrap();
+        description.byte_order = ByteOrder::Big;
+        for (tensor, was) in description.tensors.iter_mut().zip(&little.tensors) {
+            assert_eq!(was.tensor_type.unwrap().name, "F32", "{pair}");
+            let Data::Bytes(bytes) = &mut tensor.data else { panic!("{pair}: bytes") };
+            bytes.chunks_exact_mut(4).for_each(<[u8]>::reverse);
+        }
+        let bytes = lay_out(&description).to_bytes();
+        let big = diagnose(&bytes).gguf.unwrap();
+        assert_eq!(big.byte_order, ByteOrder::Big);
+        let (map, expected) = (Map::of(&big).unwrap(), Map::of(&little).unwrap());
+        assert_eq!(map.findings, expected.findings, "{pair}");
+        for (parameter, expected_parameter) in map.parameters.iter().zip(&expected.parameters) {
+            for expert in 0..parameter.experts.unwrap_or(1) {
+                let found = map.read(&big, parameter, expert).unwrap();
+                let expected = expected.read(&little, expected_parameter, expert).unwrap();
+                assert_eq!(found, expected, "{pair}: {}", parameter.name);
+            }
+        }
     }
 }
 
