@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long)]
     config: bool,
     /// Write the parameters, with the transforms undone, to a safetensors file
-    #[arg(long, value_name = "FILE.safetensors")]
+    #[arg(long, value_name = "FILE.safetensors", conflicts_with = "config")]
     export: Option<PathBuf>,
     /// How to print the answer; `json` is stable and documented
     #[arg(long, default_value = "text")]
@@ -97,6 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let map = Map::of(gguf).with_context(|| args.input.display().to_string())?;
     if args.config {
         print(&(serde_json::to_string_pretty(&map.config)? + "\n"))?;
+        warn_of(&map.findings);
         return Ok(status(&map.findings));
     }
     // Before anything is printed: whoever reads that may stop early.
@@ -115,6 +116,16 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 
 fn status(findings: &[Finding]) -> u8 {
     if findings.is_empty() { crate::SUCCESS } else { crate::FINDINGS }
+}
+
+/// Says beside the config or the keys alone that not everything fits.
+fn warn_of(findings: &[Finding]) {
+    if !findings.is_empty() {
+        let count = findings.len();
+        eprintln!(
+            "gguf-assay: not everything fits ({count} findings); without --config they are told"
+        );
+    }
 }
 
 fn export(map: &Map, gguf: &Gguf<'_>, out: &Path) -> Result<()> {
@@ -345,7 +356,12 @@ fn checkpoint(args: &Args) -> Result<u8> {
     let map = CheckpointMap::of(architecture, &tensors, &config);
     match args.format {
         Format::Json => print(&(checkpoint_json(args, &map, &tensors).to_string() + "\n"))?,
-        Format::Text => print(&checkpoint_text(args, &map, &tensors))?,
+        Format::Text => {
+            print(&checkpoint_text(args, &map, &tensors))?;
+            if args.config {
+                warn_of(&map.findings);
+            }
+        }
     }
     Ok(status(&map.findings))
 }
