@@ -10,7 +10,9 @@ use crate::config;
 use crate::data::Change;
 use crate::expression::Failure;
 use crate::hyperparameters::Hyperparameters;
-use crate::map::{Finding, MISSING_LISTED, MissingTensor, because, class_of, expected_dims};
+use crate::map::{
+    Finding, MISSING_LISTED, MissingList, MissingTensor, because, class_of, expected_dims,
+};
 use crate::pattern::{Numbers, key_of};
 use crate::values::{self, Way};
 use crate::view::{Moves, product};
@@ -154,7 +156,13 @@ impl CheckpointMap {
                 missing_names.extend(failed);
             }
         }
-        map.missing(&hyperparameters, checkpoint.len(), &made);
+        // What the converter computes is made of nothing.
+        let is_there = |place, row: &Row, numbers: Numbers| {
+            row.pieces.is_empty() || made.contains_key(&(numbers.layer, place))
+        };
+        let layers = made.keys().filter_map(|(layer, _)| *layer).collect();
+        let missing = MissingList::of(&hyperparameters, layers, checkpoint.len(), is_there);
+        map.findings.extend(missing.finding());
         let findings = missing_names.into_iter().map(|name| Finding::MissingKey {
             key: hyperparameters.key_of(&name).unwrap_or_else(|| name.clone()),
             name,
@@ -313,42 +321,5 @@ impl CheckpointMap {
             self.tensors.push(GgufTensor { name, dims, change: row.change, sources });
         }
         None
-    }
-
-    /// The tensors that nothing was found for.
-    fn missing(
-        &mut self,
-        hyperparameters: &Hyperparameters,
-        most: usize,
-        made: &BTreeMap<(Option<u64>, usize), Found>,
-    ) {
-        let mut first = Vec::new();
-        let mut count = 0u64;
-        let claimed = hyperparameters.count("n_layer").unwrap_or(0);
-        let mut layers: BTreeSet<u64> = made.keys().filter_map(|(layer, _)| *layer).collect();
-        layers.extend(0..claimed.min(most.saturating_add(8).try_into().unwrap_or(0)));
-        layers.retain(|layer| *layer < claimed);
-        let empty_blocks = claimed.saturating_sub(layers.len().try_into().unwrap_or(u64::MAX));
-        for layer in std::iter::once(None).chain(layers.into_iter().map(Some)) {
-            let names = hyperparameters.at(layer);
-            for (place, row) in self.architecture.rows.iter().enumerate() {
-                let here = row.tensor.has_layer() == layer.is_some() && !row.tensor.has_expert();
-                let needed = here && !row.optional && names.holds(row.when.as_ref());
-                if !needed || row.pieces.is_empty() || made.contains_key(&(layer, place)) {
-                    continue;
-                }
-                count = count.saturating_add(1);
-                if first.len() < MISSING_LISTED {
-                    let numbers = Numbers { layer, expert: None };
-                    let mut parameters: Vec<String> =
-                        row.pieces.iter().map(|piece| piece.parameter.name(numbers)).collect();
-                    parameters.dedup();
-                    first.push(MissingTensor { name: row.tensor.name(numbers), parameters });
-                }
-            }
-        }
-        if count > 0 || empty_blocks > 0 {
-            self.findings.push(Finding::Missing { first, count, empty_blocks });
-        }
     }
 }

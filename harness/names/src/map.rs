@@ -560,33 +560,18 @@ impl Builder<'_> {
             });
         }
 
-        let mut missing = MissingList::default();
         let architecture = self.hyperparameters.architecture;
-        // Blocks: all that the file could have something of, and those that it has.
-        let claimed = self.hyperparameters.count("n_layer");
-        if claimed.is_none() && architecture.rows.iter().any(|row| row.tensor.has_layer()) {
+        if self.hyperparameters.count("n_layer").is_none()
+            && architecture.rows.iter().any(|row| row.tensor.has_layer())
+        {
             self.failed("", Failure::Missing("n_layer".into()));
         }
-        let claimed = claimed.unwrap_or(0);
-        let looked_at = claimed.min(self.tensors.len().saturating_add(8).try_into().unwrap_or(0));
-        layers.extend(0..looked_at);
-        layers.retain(|layer| *layer < claimed);
-        let empty_blocks = claimed.saturating_sub(layers.len().try_into().unwrap_or(u64::MAX));
-        let places = std::iter::once(None).chain(layers.into_iter().map(Some));
-        for layer in places {
-            let names = self.hyperparameters.at(layer);
-            for row in &architecture.rows {
-                let here = row.tensor.has_layer() == layer.is_some() && !row.tensor.has_expert();
-                if !here || row.optional || !names.holds(row.when.as_ref()) {
-                    continue;
-                }
-                let numbers = Numbers { layer, expert: None };
-                let name = row.tensor.name(numbers);
-                if !present.contains(name.as_str()) && !replaced.contains_key(&name) {
-                    missing.add(name, row, numbers);
-                }
-            }
-        }
+        let is_there = |_, row: &Row, numbers| {
+            let name = row.tensor.name(numbers);
+            present.contains(name.as_str()) || replaced.contains_key(&name)
+        };
+        let mut missing =
+            MissingList::of(self.hyperparameters, layers, self.tensors.len(), is_there);
         for ((pattern, layer), seen) in experts {
             let Some(count) = self.hyperparameters.count("n_expert") else { continue };
             let Some(row) = architecture.rows.iter().find(|row| row.tensor == *pattern) else {
@@ -598,15 +583,12 @@ impl Builder<'_> {
             let mut left = count.saturating_sub(seen_of);
             for expert in (0..count.min(tried)).filter(|expert| !seen.contains(expert)) {
                 let numbers = Numbers { layer, expert: Some(expert) };
-                missing.add(pattern.name(numbers), row, numbers);
+                missing.add(row, numbers);
                 left = left.saturating_sub(1);
             }
             missing.count = missing.count.saturating_add(left);
         }
-        if missing.count > 0 || empty_blocks > 0 {
-            let MissingList { first, count } = missing;
-            self.findings.push(Finding::Missing { first, count, empty_blocks });
-        }
+        self.findings.extend(missing.finding());
     }
 
     /// Parameters that come in part, or more than once.
@@ -642,21 +624,58 @@ impl Builder<'_> {
     }
 }
 
-#[derive(Default)]
-struct MissingList {
+/// Tensors that should be there and are not.
+pub(crate) struct MissingList {
     first: Vec<MissingTensor>,
     count: u64,
+    empty_blocks: u64,
 }
 
 impl MissingList {
-    fn add(&mut self, name: String, row: &Row, numbers: Numbers) {
+    /// Those for which `is_there`, given a row's place, the row and the layer, does not hold. Blocks
+    /// are looked at in which something was `seen`, and as many more as `records` could fill.
+    pub(crate) fn of(
+        hyperparameters: &Hyperparameters,
+        seen: BTreeSet<u64>,
+        records: usize,
+        is_there: impl Fn(usize, &Row, Numbers) -> bool,
+    ) -> MissingList {
+        let claimed = hyperparameters.count("n_layer").unwrap_or(0);
+        let mut layers = seen;
+        layers.extend(0..claimed.min(records.saturating_add(8).try_into().unwrap_or(0)));
+        layers.retain(|layer| *layer < claimed);
+        let empty_blocks = claimed.saturating_sub(layers.len().try_into().unwrap_or(u64::MAX));
+        let mut list = MissingList { first: Vec::new(), count: 0, empty_blocks };
+        for layer in std::iter::once(None).chain(layers.into_iter().map(Some)) {
+            let names = hyperparameters.at(layer);
+            for (place, row) in hyperparameters.architecture.rows.iter().enumerate() {
+                let here = row.tensor.has_layer() == layer.is_some() && !row.tensor.has_expert();
+                if !here || row.optional || !names.holds(row.when.as_ref()) {
+                    continue;
+                }
+                let numbers = Numbers { layer, expert: None };
+                if !is_there(place, row, numbers) {
+                    list.add(row, numbers);
+                }
+            }
+        }
+        list
+    }
+
+    fn add(&mut self, row: &Row, numbers: Numbers) {
         if self.first.len() < MISSING_LISTED {
             let mut parameters: Vec<String> =
                 row.pieces.iter().map(|piece| piece.parameter.name(numbers)).collect();
             parameters.dedup();
-            self.first.push(MissingTensor { name, parameters });
+            self.first.push(MissingTensor { name: row.tensor.name(numbers), parameters });
         }
         self.count = self.count.saturating_add(1);
+    }
+
+    /// What there is to say of them.
+    pub(crate) fn finding(self) -> Option<Finding> {
+        let MissingList { first, count, empty_blocks } = self;
+        (count > 0 || empty_blocks > 0).then_some(Finding::Missing { first, count, empty_blocks })
     }
 }
 
