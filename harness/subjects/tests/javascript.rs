@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use gguf_assay::process::{Bounds, MemoryKind, Process, Program};
-use gguf_assay::{Answer, Channel, DequantizeRequest, Failure, OwnedValue, Profile, ReadRequest};
+use gguf_assay::{Answer, Channel, DequantizeRequest, OwnedValue};
 use gguf_assay_format::{ByteOrder, TensorType};
+
+mod protocol_loop;
+use protocol_loop::{hold, read, rejected, value};
 
 const ADAPTER: &str = r#"
 import * as adapter from "./gguf-assay-adapter.mjs";
@@ -56,35 +59,10 @@ fn what_a_reader_does_is_reported_as_it_is() {
     let bounds = Bounds { memory_kind: MemoryKind::Resident, ..Bounds::default() };
     let mut process = Process::start(program, bounds).unwrap();
     assert_eq!(process.about().version, "1.2.3");
-    let mut read = |case: &str| {
-        let path = Path::new("/no/such/folder").join(case);
-        process.read(&ReadRequest { path, profile: Profile::Ggml, large: false })
-    };
-    let rejected = |kind: &str, message: &str| {
-        Answer::Failure(Failure::Rejected { message: message.into(), kind: kind.into() })
-    };
-
-    let Answer::Value(file) = read("values") else { panic!("a value") };
-    let metadata = file.metadata.unwrap();
-    let value = |key: &str| &metadata.iter().find(|(k, _)| k == key.as_bytes()).unwrap().1;
-    assert_eq!(*value("text"), OwnedValue::String("é".into()));
-    assert!(matches!(value("f32"), OwnedValue::F32(zero) if zero.to_bits() == 1 << 31));
-    assert_eq!(*value("f64"), OwnedValue::F64(f64::INFINITY));
-    assert_eq!(*value("u64"), OwnedValue::U64(u64::MAX));
-    assert!(matches!(value("array"), OwnedValue::Array(array) if array.len() == 1));
-    let tensors = file.tensors.unwrap();
-    assert_eq!((&tensors[0].type_name, &tensors[0].dims), (&None, &Some(vec![4, 2])));
-
-    assert_eq!(read("odd"), rejected("Odd", "of a module"));
-    assert_eq!(read("text"), rejected("String", "no error at all"));
-    let Answer::Failure(Failure::Rejected { kind, .. }) = read("recursion") else {
-        panic!("a refusal")
-    };
-    assert_eq!(kind, "RangeError");
-    let unimplemented = Failure::Unimplemented("big-endian".into());
-    assert_eq!(read("unimplemented"), Answer::Failure(unimplemented));
-    assert!(matches!(read("exit"), Answer::Crashed(how) if how.contains("status 3")));
-    assert!(matches!(read("values"), Answer::Value(_)), "it is started again");
+    let file = hold(&mut process, "Odd", "RangeError");
+    assert!(matches!(value(&file, "array"), OwnedValue::Array(array) if array.len() == 1));
+    assert_eq!(file.tensors.unwrap()[0].type_name, None);
+    assert_eq!(read(&mut process, "text"), rejected("String", "no error at all"));
     let blocks = DequantizeRequest {
         tensor_type: TensorType::by_name("F32").unwrap(),
         bytes: 1.5f32.to_le_bytes().into(),

@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
+use gguf_assay::OwnedValue;
 use gguf_assay::process::{Bounds, Process, Program};
-use gguf_assay::{Answer, Channel, Failure, OwnedValue, Profile, ReadRequest};
+
+mod protocol_loop;
+use protocol_loop::{hold, read, rejected, value};
 
 const ADAPTER: &str = r#"
 import sys
@@ -58,32 +61,7 @@ fn what_a_reader_does_is_reported_as_it_is() {
         dir: None,
     };
     let mut process = Process::start(program, Bounds::default()).unwrap();
-    let mut read = |case: &str| {
-        let path = Path::new("/no/such/folder").join(case);
-        process.read(&ReadRequest { path, profile: Profile::Ggml, large: false })
-    };
-    let rejected = |kind: &str, message: &str| {
-        Answer::Failure(Failure::Rejected { message: message.into(), kind: kind.into() })
-    };
-
-    let Answer::Value(file) = read("values") else { panic!("a value") };
-    let metadata = file.metadata.unwrap();
-    let value = |key: &str| &metadata.iter().find(|(k, _)| k == key.as_bytes()).unwrap().1;
-    assert_eq!(*value("text"), OwnedValue::String("é".into()));
-    assert_eq!(*value("bytes"), OwnedValue::String(b"\xff".into()));
-    assert!(matches!(value("f32"), OwnedValue::F32(zero) if zero.to_bits() == 1 << 31));
-    assert_eq!(*value("f64"), OwnedValue::F64(f64::INFINITY));
-    assert_eq!(*value("u64"), OwnedValue::U64(u64::MAX));
-    assert_eq!(file.tensors.unwrap()[0].dims, Some(vec![4, 2]));
-
-    assert_eq!(read("key-error"), rejected("KeyError", "a sentence without quotes"));
-    assert_eq!(read("odd"), rejected("__main__.Odd", "of a module"));
-    let Answer::Failure(Failure::Rejected { kind, .. }) = read("recursion") else {
-        panic!("a refusal")
-    };
-    assert_eq!(kind, "RecursionError");
-    let unimplemented = Failure::Unimplemented("big-endian".into());
-    assert_eq!(read("unimplemented"), Answer::Failure(unimplemented));
-    assert!(matches!(read("exit"), Answer::Crashed(how) if how.contains("status 3")));
-    assert!(matches!(read("values"), Answer::Value(_)), "it is started again");
+    let file = hold(&mut process, "__main__.Odd", "RecursionError");
+    assert_eq!(*value(&file, "bytes"), OwnedValue::String(b"\xff".into()));
+    assert_eq!(read(&mut process, "key-error"), rejected("KeyError", "a sentence without quotes"));
 }
