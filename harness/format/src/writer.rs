@@ -287,9 +287,15 @@ impl Writer {
             let start = self.position;
             let used = start.saturating_sub(data_offset);
             let padding = pad(used, alignment).unwrap_or(used).saturating_sub(used);
-            // A misaligned tensor may start where this one's padding would be.
-            let next = place.checked_add(1).and_then(|next| offsets.get(*order.get(next)?));
-            let room = next.and_then(|next| next.checked_sub(used)).unwrap_or(u64::MAX);
+            // Where this one's padding would be, a misaligned tensor may start, or one that overlaps
+            // it go on.
+            let later = order.iter().skip(place.saturating_add(1));
+            let room = later
+                .filter_map(|&index| offsets.get(index).zip(description.tensors.get(index)))
+                .find(|(offset, later)| {
+                    offset.saturating_add(later.data.len()) > used || **offset >= used
+                })
+                .map_or(u64::MAX, |(offset, _)| offset.saturating_sub(used));
             self.zeros(padding.min(room));
             self.field(format!("tensors[{index}].padding"), start);
         }
