@@ -8,6 +8,7 @@ use std::path::Path;
 
 use gguf_assay_cases::{Corpus, sha256};
 use gguf_assay_format::{TENSOR_TYPES, ValueType};
+use gguf_assay_fuzz::{Input, TARGETS, dequantize_input};
 
 /// Larger files would only slow a fuzzer down.
 const MOST: u64 = 16 << 10;
@@ -23,17 +24,17 @@ fn main() -> Result<()> {
         .filter(|file| file.len() <= MOST)
         .map(|file| file.to_bytes())
         .collect();
-    let blocks: Vec<Vec<u8>> = corpus
-        .blocks
-        .iter()
-        .map(|case| gguf_assay_fuzz::dequantize_input(case.tensor_type, &case.bytes))
-        .collect();
-    for target in ["parse", "diagnose", "roundtrip", "differential", "names"] {
-        write(&folder.join(target), &files)?;
+    let blocks: Vec<Vec<u8>> =
+        corpus.blocks.iter().map(|case| dequantize_input(case.tensor_type, &case.bytes)).collect();
+    for target in TARGETS {
+        let inputs = match target.input {
+            Input::File => &files[..],
+            Input::Blocks => &blocks[..],
+            // None are better to start from than others.
+            Input::Choices => &files[..64],
+        };
+        write(&folder.join(target.name), inputs)?;
     }
-    write(&folder.join("dequantize"), &blocks)?;
-    // The generator makes files of any bytes; none are better to start from than others.
-    write(&folder.join("smith"), &files[..64])?;
     fs::write(folder.join("gguf.dict"), dictionary(&corpus))?;
     println!("{} files, {} blocks, and gguf.dict below fuzz/corpus", files.len(), blocks.len());
     Ok(())

@@ -38,17 +38,30 @@ pub struct Target {
     pub run: fn(&[u8]),
     /// What an input is about: a rule, for people.
     pub rule: fn(&[u8]) -> String,
+    /// What it takes inputs for, which says what to start from.
+    pub input: Input,
+}
+
+/// What a target takes inputs for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A file.
+    File,
+    /// A type, and blocks of it ([`dequantize_input`]).
+    Blocks,
+    /// Choices of the generator, which makes something of any bytes.
+    Choices,
 }
 
 /// Every target.
 pub const TARGETS: [Target; 7] = [
-    Target { name: "parse", run: parse, rule: rule_of_file },
-    Target { name: "diagnose", run: diagnose, rule: rule_of_file },
-    Target { name: "roundtrip", run: roundtrip, rule: rule_of_file },
-    Target { name: "differential", run: differential, rule: rule_of_file },
-    Target { name: "names", run: names, rule: rule_of_file },
-    Target { name: "dequantize", run: dequantize, rule: dequantize::rule },
-    Target { name: "smith", run: smith, rule: smith::rule },
+    Target { name: "parse", run: parse, rule: rule_of_file, input: Input::File },
+    Target { name: "diagnose", run: diagnose, rule: rule_of_file, input: Input::File },
+    Target { name: "roundtrip", run: roundtrip, rule: rule_of_file, input: Input::File },
+    Target { name: "differential", run: differential, rule: rule_of_file, input: Input::File },
+    Target { name: "names", run: names, rule: rule_of_file, input: Input::File },
+    Target { name: "dequantize", run: dequantize, rule: dequantize::rule, input: Input::Blocks },
+    Target { name: "smith", run: smith, rule: smith::rule, input: Input::Choices },
 ];
 
 /// The `main` of a target's binary without the fuzzer: [`replay`] with the command line.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use gguf_assay_fuzz::{Target, replay};
+use gguf_assay_fuzz::{Input, Target, replay};
 
 /// Refuses an `x` among others, ends the process at a `y`.
 fn faulty(bytes: &[u8]) {
@@ -16,8 +16,12 @@ fn faulty(bytes: &[u8]) {
     assert!(bytes != [b'x'], "x alone: another fault");
 }
 
-const TARGET: Target =
-    Target { name: "faulty", run: faulty, rule: |bytes| format!("{} bytes", bytes.len()) };
+const TARGET: Target = Target {
+    name: "faulty",
+    run: faulty,
+    rule: |bytes| format!("{} bytes", bytes.len()),
+    input: Input::File,
+};
 
 fn main() -> ExitCode {
     // The runner of tests gives it flags, it itself files.

@@ -27,6 +27,7 @@ mod check;
 mod choices;
 mod file;
 mod plant;
+mod roundtrip;
 mod shards;
 pub mod shrink;
 #[cfg(feature = "proptest")]
@@ -35,6 +36,7 @@ pub mod strategy;
 pub use check::check;
 pub use file::{Kind, Reach, Smith};
 pub use plant::{Planted, plant, plant_from, small_rules};
+pub use roundtrip::roundtrip;
 pub use shards::split;
 
 #[cfg(doc)]
