@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
+use std::rc::Rc;
 
 use gguf_assay_format::{ByteOrder, Gguf, TensorType};
 use safetensors::tensor::View as SafetensorsView;
@@ -82,12 +83,26 @@ impl Map {
         expert: u64,
     ) -> Result<Values, NotRead> {
         let whole = || NotRead::NotWhole(parameter.name.clone());
-        let shape = parameter.shape.clone().ok_or_else(whole)?;
-        let elements = product(shape.iter().copied()).ok_or_else(whole)?;
+        let parts = self.parts(gguf, parameter)?;
         if expert >= parameter.experts.unwrap_or(1) {
             return Err(whole());
         }
+        let (tensor_type, shape) = (parts.tensor_type, parts.shape.to_vec());
+        let bytes = parts.numbers(expert).ok_or_else(whole)?;
+        Ok(Values { tensor_type, shape, bytes })
+    }
+
+    /// What a parameter is made of, if all of it is there.
+    fn parts<'a>(
+        &'a self,
+        gguf: &Gguf<'a>,
+        parameter: &'a Parameter,
+    ) -> Result<Parts<'a>, NotRead> {
+        let whole = || NotRead::NotWhole(parameter.name.clone());
+        let shape = parameter.shape.as_deref().ok_or_else(whole)?;
+        let elements = product(shape.iter().copied()).ok_or_else(whole)?;
         let mut parts = Vec::new();
+        let mut first: Option<&'static TensorType> = None;
         let mut moved = 0u64;
         for source in &parameter.sources {
             let moves = source.moves.as_ref().ok_or_else(whole)?;
@@ -101,37 +116,24 @@ impl Map {
             if source.change != Change::None && found.name != "F32" {
                 return Err(NotRead::Change(name(), found.name));
             }
+            let first = *first.get_or_insert(found);
+            if first != found {
+                let name = parameter.name.clone();
+                return Err(NotRead::TwoTypes(name, first.name, found.name));
+            }
             let bytes = gguf.tensor_bytes(tensor).ok_or_else(|| NotRead::NoData(name()))?;
+            let (of_parameter, of_tensor) = moves.ends().ok_or_else(whole)?;
+            if of_parameter > elements || Some(of_tensor) > tensor.dims.elements() {
+                return Err(whole());
+            }
             moved = moved.saturating_add(moves.elements().ok_or_else(whole)?);
-            parts.push((found, moves, source.change, bytes));
+            parts.push((moves, source.change, bytes));
         }
-        let &(tensor_type, ..) = parts.first().ok_or_else(whole)?;
-        if let Some((other, ..)) = parts.iter().find(|(other, ..)| *other != tensor_type) {
-            let name = parameter.name.clone();
-            return Err(NotRead::TwoTypes(name, tensor_type.name, other.name));
-        }
+        let tensor_type = first.ok_or_else(whole)?;
         let size = size_of(tensor_type).ok_or_else(whole)?;
         let len = usize::try_from(elements).ok().and_then(|elements| elements.checked_mul(size));
         let (Some(len), true) = (len, moved == elements) else { return Err(whole()) };
-        let mut bytes = vec![0; len];
-        for (_, moves, change, source) in parts {
-            // The views of data that have the right shape stay within both.
-            let fits =
-                copy(moves, expert, size, Way::IntoParameter, source, &mut bytes, |numbers| {
-                    if gguf.byte_order == ByteOrder::Big {
-                        numbers.chunks_exact_mut(size).for_each(<[u8]>::reverse);
-                    }
-                    match change {
-                        Change::None => {}
-                        Change::PlusOne => change_each(numbers, |x| x - 1.0),
-                        Change::NegativeExp => change_each(numbers, |x| (-x).ln()),
-                    }
-                });
-            if !fits {
-                return Err(whole());
-            }
-        }
-        Ok(Values { tensor_type, shape, bytes })
+        Ok(Parts { tensor_type, shape, size, len, byte_order: gguf.byte_order, parts })
     }
 
     /// Writes all parameters to a safetensors file, one at a time.
@@ -146,23 +148,17 @@ impl Map {
         }
         let mut parameters = Vec::new();
         for parameter in &self.parameters {
-            // The first expert's tells what all are.
-            let values = self.read(gguf, parameter, 0)?;
-            let dtype = dtype(values.tensor_type)
+            // All are found before the first is written.
+            let parts = Rc::new(self.parts(gguf, parameter)?);
+            let dtype = dtype(parts.tensor_type)
                 .ok_or_else(|| NotRead::UnknownType(parameter.name.clone()))?;
-            let shape: Vec<usize> =
-                values.shape.iter().filter_map(|dim| usize::try_from(*dim).ok()).collect();
+            let shape = parts.shape.iter().map(|dim| usize::try_from(*dim));
+            let shape: Vec<usize> = shape
+                .collect::<Result<_, _>>()
+                .map_err(|_| NotRead::NotWhole(parameter.name.clone()))?;
             for (expert, name) in (0..).zip(parameter.names()) {
-                let one = ExportedParameter {
-                    map: self,
-                    gguf,
-                    parameter,
-                    expert,
-                    dtype,
-                    shape: shape.clone(),
-                    len: values.bytes.len(),
-                };
-                parameters.push((name, one));
+                let (parts, shape) = (Rc::clone(&parts), shape.clone());
+                parameters.push((name, ExportedParameter { parts, expert, dtype, shape }));
             }
         }
         // As transformers marks its files.
@@ -204,15 +200,48 @@ impl From<SafeTensorError> for NotExported {
     }
 }
 
+/// What a parameter, or one for each expert, is made of.
+struct Parts<'a> {
+    tensor_type: &'static TensorType,
+    shape: &'a [u64],
+    /// Of a number, in bytes.
+    size: usize,
+    /// Of the parameter, in bytes.
+    len: usize,
+    byte_order: ByteOrder,
+    /// Each lies within the parameter and within the bytes of its tensor.
+    parts: Vec<(&'a Moves, Change, &'a [u8])>,
+}
+
+impl Parts<'_> {
+    /// The numbers, little-endian.
+    fn numbers(&self, expert: u64) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; self.len];
+        for (moves, change, source) in &self.parts {
+            let undo = |numbers: &mut [u8]| {
+                if self.byte_order == ByteOrder::Big {
+                    numbers.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);
+                }
+                match change {
+                    Change::None => {}
+                    Change::PlusOne => change_each(numbers, |x| x - 1.0),
+                    Change::NegativeExp => change_each(numbers, |x| (-x).ln()),
+                }
+            };
+            if !copy(moves, expert, self.size, Way::IntoParameter, source, &mut bytes, undo) {
+                return None;
+            }
+        }
+        Some(bytes)
+    }
+}
+
 /// A parameter that is read when it is written.
 struct ExportedParameter<'a> {
-    map: &'a Map,
-    gguf: &'a Gguf<'a>,
-    parameter: &'a Parameter,
+    parts: Rc<Parts<'a>>,
     expert: u64,
     dtype: Dtype,
     shape: Vec<usize>,
-    len: usize,
 }
 
 impl SafetensorsView for ExportedParameter<'_> {
@@ -225,13 +254,12 @@ impl SafetensorsView for ExportedParameter<'_> {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        // Another expert of the same parameter has been read.
-        let values = self.map.read(self.gguf, self.parameter, self.expert);
-        Cow::Owned(values.map(|values| values.bytes).unwrap_or_default())
+        // They are there: `parts` has looked.
+        Cow::Owned(self.parts.numbers(self.expert).unwrap_or_default())
     }
 
     fn data_len(&self) -> usize {
-        self.len
+        self.parts.len
     }
 }
 

@@ -74,6 +74,25 @@ impl Moves {
     pub(crate) fn elements(&self) -> Option<u64> {
         product(self.loops.iter().map(|each| each.size))
     }
+
+    /// The places behind the last element that is moved: in the parameter, and in the tensor, of the
+    /// last expert. `None` if they exceed 64 bits.
+    pub(crate) fn ends(&self) -> Option<(u64, u64)> {
+        if self.loops.iter().any(|each| each.size == 0) {
+            return Some((0, 0));
+        }
+        let (mut parameter, mut tensor) = (self.parameter_start, self.tensor_start);
+        for each in &self.loops {
+            let last = each.size.saturating_sub(1);
+            parameter = parameter.checked_add(each.parameter_stride.checked_mul(last)?)?;
+            tensor = tensor.checked_add(each.tensor_stride.checked_mul(last)?)?;
+        }
+        if let Some(experts) = self.experts {
+            let last = experts.count.saturating_sub(1);
+            tensor = tensor.checked_add(experts.tensor_stride.checked_mul(last)?)?;
+        }
+        Some((parameter.checked_add(1)?, tensor.checked_add(1)?))
+    }
 }
 
 pub(crate) fn product(factors: impl IntoIterator<Item = u64>) -> Option<u64> {
