@@ -119,7 +119,7 @@ fn quants() {
 /// What `names` answers for a file, its config, an architecture, and a file with a fault.
 #[test]
 fn names() {
-    let pairs = "harness/names/tests/pairs";
+    let pairs = "corpus/names/pairs";
     let mut text = String::new();
     for args in [
         &["names", &format!("{pairs}/deepseek2-v3/model.gguf")][..],
@@ -152,7 +152,7 @@ fn names() {
 #[test]
 fn exported_parameters() {
     let out = tempfile::tempdir().unwrap();
-    let pair = root().join("harness/names/tests/pairs/minimax-m2");
+    let pair = root().join("corpus/names/pairs/minimax-m2");
     let exported = out.path().join("model.safetensors");
     let (file, exported) = (pair.join("model.gguf"), exported.to_str().unwrap().to_owned());
     let export = assay(&["names", file.to_str().unwrap(), "--export", &exported]);

@@ -55,7 +55,7 @@ fn tables() {
 /// Every architecture with a map has a pair.
 #[test]
 fn every_map_is_proven_on_a_pair() {
-    let pairs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs");
+    let pairs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs");
     let mut proven = std::collections::BTreeSet::new();
     for entry in std::fs::read_dir(pairs).unwrap().flatten() {
         let Ok(bytes) = std::fs::read(entry.path().join("model.gguf")) else { continue };
@@ -67,7 +67,7 @@ fn every_map_is_proven_on_a_pair() {
     }
 }
 
-/// gguf-py's own table, recorded by `tests/pairs/gguf_py.py`, gives the same names where it has one.
+/// gguf-py's own table, recorded by `tests/gguf_py.py`, gives the same names where it has one.
 #[test]
 fn gguf_py_gives_the_same_names() {
     let recorded: serde_json::Value = serde_json::from_str(include_str!("gguf-py.json")).unwrap();

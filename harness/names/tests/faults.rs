@@ -13,7 +13,7 @@ use serde_json::json;
 
 /// The file of a pair, as a description that can be spoilt. Its data are zeros.
 fn description(pair: &str) -> Description {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs").join(pair);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs").join(pair);
     let bytes = fs::read(path.join("model.gguf")).unwrap();
     let gguf = diagnose(&bytes).gguf.unwrap();
     Description {
@@ -368,7 +368,7 @@ fn counts_are_not_believed() {
 /// The other way, with the same faults.
 #[test]
 fn checkpoints_with_a_fault() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs/glm4moe");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs/glm4moe");
     let read = |name: &str| -> serde_json::Value {
         serde_json::from_slice(&fs::read(path.join(name)).unwrap()).unwrap()
     };
@@ -461,7 +461,8 @@ fn noise() {
     };
     let mut mapped = 0;
     for pair in ["glm4moe", "deepseek2-v2", "falcon", "mamba", "llama-mixtral", "gpt-oss"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs").join(pair);
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs").join(pair);
         let whole = fs::read(path.join("model.gguf")).unwrap();
         let header = usize::try_from(diagnose(&whole).gguf.unwrap().data_offset).unwrap();
         for _ in 0..400 {
@@ -487,7 +488,7 @@ fn noise() {
 /// The exported file has every number, under the names of transformers.
 #[test]
 fn an_exported_file_is_the_checkpoint() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs/glm4moe");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs/glm4moe");
     let bytes = fs::read(path.join("model.gguf")).unwrap();
     let diagnosis = diagnose(&bytes);
     let gguf = diagnosis.gguf.unwrap();
@@ -515,7 +516,8 @@ fn an_exported_file_is_the_checkpoint() {
 #[test]
 fn big_endian_files_have_the_same_numbers() {
     for pair in ["llama", "gpt-oss-small", "llama4", "gemma2"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs").join(pair);
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs").join(pair);
         let bytes = fs::read(path.join("model.gguf")).unwrap();
         let little = diagnose(&bytes).gguf.unwrap();
         let mut description = little.describe().unwrap();

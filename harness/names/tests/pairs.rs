@@ -1,5 +1,5 @@
 //! The maps against pairs of a checkpoint and the GGUF file that llama.cpp's converter made of it:
-//! names, values and configs, both ways. `tests/pairs/README.md` says what the pairs are.
+//! names, values and configs, both ways. `corpus/names/pairs/README.md` says what the pairs are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -32,7 +32,7 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
 
 fn main() {
     let arguments = Arguments::from_args();
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pairs");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs");
     let mut trials = Vec::new();
     for name in folders(&here) {
         let folder = here.join(&name);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records pairs for the tests beside this file.
+"""Records pairs beside this file.
 
     record.py FOLDER
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Records what gguf-py's TensorNameMap answers for the tensors of every pair in this folder.
+"""Records what gguf-py's TensorNameMap answers for the tensors of every pair in corpus/names/pairs.
 
-    gguf_py.py > ../gguf-py.json
+    gguf_py.py > gguf-py.json
 
 Needs the PyPI package gguf 0.19.0. Layers are written `N`, experts `E`; what gguf-py has no answer
 for is left out.
@@ -18,7 +18,8 @@ import gguf
 def main():
     names = {value: key for key, value in gguf.MODEL_ARCH_NAMES.items()}
     answers = {}
-    for folder in sorted(pathlib.Path(__file__).parent.iterdir()):
+    pairs = pathlib.Path(__file__).resolve().parents[3] / "corpus/names/pairs"
+    for folder in sorted(pairs.iterdir()):
         if not folder.is_dir():
             continue
         reader = (folder / "model.gguf").read_bytes()[:4096]
