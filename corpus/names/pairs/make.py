@@ -16,6 +16,7 @@ import sys
 
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 BASE = dict(
     vocab_size=24,
@@ -76,6 +77,8 @@ MODELS = {
     "qwen3-small": ("Qwen3ForCausalLM", dict(BASE, head_dim=6)),
     "qwen3moe-small": ("Qwen3MoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, num_local_experts=3)),
     "phi3-small": ("Phi3ForCausalLM", dict(BASE)),
+    # Rows of whole blocks of 32.
+    "gpt-oss-mxfp4": ("GptOssForCausalLM", dict(BASE, head_dim=6, hidden_size=64, intermediate_size=32, num_hidden_layers=1, num_local_experts=3, num_experts_per_tok=2)),
     "mamba2": ("Mamba2ForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, num_heads=8, head_dim=4, n_groups=2)),
 }
 
@@ -92,6 +95,36 @@ def make_model(name, folder):
                 if "A_log" in key:
                     tensor.abs_()
     model.save_pretrained(folder)
+    saved = load_file(folder / "model.safetensors")
+    memory = {key: list(tensor.shape) for key, tensor in model.state_dict().items()}
+    if "lm_head.weight" not in saved:  # Tied.
+        memory.pop("lm_head.weight", None)
+    if not memory.keys() <= saved.keys():
+        (folder / "memory.json").write_text(json.dumps(memory))
+    if name == "gpt-oss-mxfp4":
+        pack(folder)
+
+
+def pack(folder):
+    """Experts as openai/gpt-oss-20b has them: MXFP4, of random bytes. dequantized.safetensors has what
+    transformers makes of them."""
+    from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+
+    tensors = load_file(folder / "model.safetensors")
+    dequantized = {}
+    for key in [key for key in tensors if key.endswith(("gate_up_proj", "down_proj"))]:
+        experts, columns, rows = tensors.pop(key).shape
+        blocks = torch.randint(0, 256, (experts, rows, columns // 32, 16), dtype=torch.uint8)
+        scales = torch.randint(118, 130, (experts, rows, columns // 32), dtype=torch.uint8)
+        tensors[f"{key}_blocks"], tensors[f"{key}_scales"] = blocks, scales
+        numbers = convert_moe_packed_tensors(blocks, scales, dtype=torch.float32)
+        # ggml's code 8 is 0, transformers' is -0.
+        dequantized[key] = numbers.contiguous() + 0.0
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    save_file(dequantized, folder / "dequantized.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "mxfp4"}
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
 def convert(llama_cpp, folder, out):

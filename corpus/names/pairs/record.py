@@ -74,18 +74,36 @@ def data_offset(data):
     return (place + alignment - 1) // alignment * alignment
 
 
-def record(folder, name, out):
-    header, data = safetensors(folder / name / "model.safetensors")
-    tensors, inexact = {}, {}
+def digests(header, data):
+    """Of each tensor the type, the shape and the SHA-256 of its bytes."""
+    tensors = {}
     for tensor, entry in sorted(header.items()):
         start, end = entry["data_offsets"]
         digest = hashlib.sha256(data[start:end]).hexdigest()
         tensors[tensor] = {"dtype": entry["dtype"], "shape": entry["shape"], "sha256": digest}
+    return tensors
+
+
+def write_rows(path, rows):
+    rows = ",\n".join(f" {json.dumps(k)}: {json.dumps(v)}" for k, v in rows.items())
+    path.write_text("{\n" + rows + "\n}\n")
+
+
+def record(folder, name, out):
+    header, data = safetensors(folder / name / "model.safetensors")
+    inexact = {}
+    for tensor, entry in sorted(header.items()):
+        start, end = entry["data_offsets"]
         if name in INEXACT and tensor.endswith(INEXACT[name]):
             inexact[tensor] = (entry, data[start:end])
     out.mkdir(exist_ok=True)
-    rows = ",\n".join(f" {json.dumps(k)}: {json.dumps(v)}" for k, v in tensors.items())
-    (out / "source.json").write_text("{\n" + rows + "\n}\n")
+    write_rows(out / "source.json", digests(header, data))
+    if (folder / name / "dequantized.safetensors").exists():
+        dequantized = safetensors(folder / name / "dequantized.safetensors")
+        write_rows(out / "dequantized.json", digests(*dequantized))
+    if (folder / name / "memory.json").exists():
+        memory = json.loads((folder / name / "memory.json").read_text())
+        write_rows(out / "memory.json", dict(sorted(memory.items())))
     shutil.copyfile(folder / name / "config.json", out / "config.json")
     if inexact:
         small, place = {}, 0

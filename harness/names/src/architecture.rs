@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::LazyLock;
 
+use gguf_assay_format::TensorType;
 use serde::Deserialize;
 
-use crate::data::{AbsentRow, Change, ConfigRow, DataFile, Include, TensorRow};
+use crate::data::{AbsentRow, Change, ConfigRow, DataFile, Include, OneOrMany, TensorRow};
 use crate::expression::{Expression, Value};
 use crate::hyperparameters::{Held, Metadata};
 use crate::pattern::{Pattern, key_of};
@@ -74,7 +75,10 @@ pub(crate) struct Row {
     pub(crate) tensor: Pattern,
     /// In ggml's order.
     pub(crate) dims: Vec<Expression>,
+    /// What it stands for.
     pub(crate) pieces: Vec<Piece>,
+    /// Other parameters that checkpoints have in their place.
+    pub(crate) alternatives: Vec<Alternative>,
     pub(crate) change: Change,
     pub(crate) when: Option<Expression>,
     pub(crate) optional: bool,
@@ -87,6 +91,39 @@ pub(crate) struct Row {
 pub(crate) struct Piece {
     pub(crate) parameter: Pattern,
     pub(crate) view: View,
+    pub(crate) change: Change,
+}
+
+/// Parameters in place of those that a tensor stands for.
+#[derive(Debug)]
+pub(crate) struct Alternative {
+    pub(crate) pieces: Vec<Piece>,
+    /// The type whose blocks they hold: the views are of the tensor's bytes.
+    pub(crate) blocks: Option<&'static TensorType>,
+}
+
+impl Row {
+    /// The parameters that it stands for, and after them those that may be in their place; each with
+    /// the type whose blocks they hold.
+    pub(crate) fn forms(&self) -> impl Iterator<Item = (&[Piece], Option<&'static TensorType>)> {
+        let alternatives =
+            self.alternatives.iter().map(|each| (each.pieces.as_slice(), each.blocks));
+        std::iter::once((self.pieces.as_slice(), None)).chain(alternatives)
+    }
+}
+
+/// Dimensions in torch's order as a view takes them, of a tensor's dimensions in ggml's order: of
+/// elements, or of bytes if the view is of the blocks of a type. `None` if rows are no whole blocks.
+pub(crate) fn viewed_dims(dims: &[u64], blocks: Option<&TensorType>) -> Option<Vec<u64>> {
+    let mut viewed: Vec<u64> = dims.iter().rev().copied().collect();
+    if let (Some(t), Some(row)) = (blocks, viewed.last_mut()) {
+        let (len, bytes) = (u64::from(t.block_len), u64::from(t.block_bytes));
+        if row.checked_rem(len) != Some(0) {
+            return None;
+        }
+        *row = row.checked_div(len)?.checked_mul(bytes)?;
+    }
+    Some(viewed)
 }
 
 /// A parameter that a file does not hold.
@@ -328,7 +365,7 @@ impl Architecture {
         let mut by_parameter: HashMap<String, Vec<usize>> = HashMap::new();
         for (place, row) in parts.rows.iter().enumerate() {
             by_tensor.entry(row.tensor.key()).or_default().push(place);
-            for piece in &row.pieces {
+            for piece in row.forms().flat_map(|(pieces, _)| pieces) {
                 let places = by_parameter.entry(piece.parameter.key()).or_default();
                 if places.last() != Some(&place) {
                     places.push(place);
@@ -462,14 +499,49 @@ fn parse_row(row: &TensorRow, when: Option<&str>, optional: bool) -> Result<Row,
     let dims = row.dims.split(',').map(|dim| Expression::parse(dim.trim()));
     let dims = dims.collect::<Result<Vec<_>, _>>()?;
     let tensor = Pattern::new(&row.gguf);
-    let parameters = row.transformers.as_slice();
-    let views = row.view.as_slice();
+    let rank = dims.len();
+    let pieces = pieces(&tensor, rank, &row.transformers, &row.view, &[row.value])?;
+    if pieces.is_empty() && row.note.is_none() {
+        return Err("a tensor that stands for no parameter needs a note".into());
+    }
+    let alternatives = row.alternatives.iter().map(|each| {
+        let blocks = each.blocks.as_deref().map(|name| {
+            TensorType::by_name(name).ok_or_else(|| format!("no type is named {name}"))
+        });
+        let pieces = self::pieces(&tensor, rank, &each.transformers, &each.view, &each.value)?;
+        Ok(Alternative { pieces, blocks: blocks.transpose()? })
+    });
+    let alternatives = alternatives.collect::<Result<Vec<_>, String>>()?;
+    let condition = both(when, row.when.as_deref());
+    Ok(Row {
+        dims,
+        pieces,
+        alternatives,
+        change: row.value,
+        when: condition.as_deref().map(Expression::parse).transpose()?,
+        optional: optional || row.optional || !row.instead_of.is_empty(),
+        instead_of: row.instead_of.iter().map(|text| Pattern::new(text)).collect(),
+        note: row.note.clone(),
+        tensor,
+    })
+}
+
+/// The parameters that a tensor stands for, or that may be in their place. Of `changes` there is one
+/// for each, one for all, or none.
+fn pieces(
+    tensor: &Pattern,
+    rank: usize,
+    parameters: &OneOrMany,
+    views: &OneOrMany,
+    changes: &[Change],
+) -> Result<Vec<Piece>, String> {
+    let (parameters, views) = (parameters.as_slice(), views.as_slice());
     let view = |parameter: &str, text: Option<&String>| match text {
         Some(text) => View::parse(text),
         None if Pattern::new(parameter).has_expert() && !tensor.has_expert() => {
-            Ok(View::stack(dims.len()))
+            Ok(View::stack(rank))
         }
-        None => Ok(View::identity(dims.len())),
+        None => Ok(View::identity(rank)),
     };
     let pairs: Vec<(&String, Option<&String>)> = match (parameters, views) {
         (parameters, []) => parameters.iter().map(|parameter| (parameter, None)).collect(),
@@ -479,28 +551,20 @@ fn parse_row(row: &TensorRow, when: Option<&str>, optional: bool) -> Result<Row,
         }
         _ => return Err("as many views as parameters, or one parameter".into()),
     };
-    let pieces = pairs.into_iter().map(|(parameter, text)| {
+    let changes: Vec<Change> = match changes {
+        [] => vec![Change::None; pairs.len()],
+        [one] => vec![*one; pairs.len()],
+        changes if changes.len() == pairs.len() => changes.to_vec(),
+        _ => return Err("as many values as parameters, or one".into()),
+    };
+    let pieces = pairs.into_iter().zip(changes).map(|((parameter, text), change)| {
         let view = view(parameter, text)?;
-        if view.tensor_rank() != dims.len() {
-            return Err(format!("{} dimensions, and `{}`", dims.len(), view.text()));
+        if view.tensor_rank() != rank {
+            return Err(format!("{rank} dimensions, and `{}`", view.text()));
         }
-        Ok(Piece { parameter: Pattern::new(parameter), view })
+        Ok(Piece { parameter: Pattern::new(parameter), view, change })
     });
-    let pieces = pieces.collect::<Result<Vec<_>, String>>()?;
-    if pieces.is_empty() && row.note.is_none() {
-        return Err("a tensor that stands for no parameter needs a note".into());
-    }
-    let condition = both(when, row.when.as_deref());
-    Ok(Row {
-        dims,
-        pieces,
-        change: row.value,
-        when: condition.as_deref().map(Expression::parse).transpose()?,
-        optional: optional || row.optional || !row.instead_of.is_empty(),
-        instead_of: row.instead_of.iter().map(|text| Pattern::new(text)).collect(),
-        note: row.note.clone(),
-        tensor,
-    })
+    pieces.collect()
 }
 
 fn parse_field(row: &ConfigRow) -> Result<Field, String> {

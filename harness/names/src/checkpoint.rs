@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use gguf_assay_format::{OwnedValue, escape};
+use gguf_assay_format::{OwnedValue, TensorType, escape};
 use serde_json::Value as Json;
 
-use crate::architecture::{Architecture, Class, Row};
+use crate::architecture::{Architecture, Class, Row, viewed_dims};
 use crate::config;
 use crate::data::Change;
 use crate::expression::Failure;
@@ -53,6 +53,8 @@ pub struct GgufTensor {
     pub dims: Vec<u64>,
     /// What is done to each number.
     pub change: Change,
+    /// The type that it has, if its parameters are blocks of one.
+    pub blocks: Option<&'static TensorType>,
     /// What it is made of.
     pub sources: Vec<GgufSource>,
 }
@@ -62,21 +64,24 @@ pub struct GgufTensor {
 pub struct GgufSource {
     /// Its place in the checkpoint.
     pub parameter: usize,
-    /// The view, if the elements do not keep their order.
+    /// The view, if the elements do not keep their order; of bytes, if they are blocks.
     pub view: Option<&'static str>,
+    /// What is done to each number or byte.
+    pub change: Change,
     moves: Moves,
     expert: u64,
 }
 
 impl GgufTensor {
-    /// The tensor's numbers, little-endian, made of those of its parameters: `read` gives the bytes
-    /// of a parameter by its place in the checkpoint, of elements of `size` bytes. `None` if they do
-    /// not fit the shapes, or if numbers that are not `f32` would change.
+    /// The tensor's numbers, little-endian, made of those of its parameters, or its blocks: `read`
+    /// gives the bytes of a parameter by its place in the checkpoint, of elements of `size` bytes, or
+    /// of blocks. `None` if they do not fit the shapes, or if numbers that are not `f32` would change.
     pub fn bytes<'a>(
         &self,
         size: usize,
         read: impl Fn(usize) -> Option<&'a [u8]>,
     ) -> Option<Vec<u8>> {
+        let size = if self.blocks.is_some() { 1 } else { size };
         if self.change != Change::None && size != 4 {
             return None;
         }
@@ -85,7 +90,7 @@ impl GgufTensor {
         for source in &self.sources {
             total = total.checked_add(read(source.parameter)?.len())?;
         }
-        let len = product(self.dims.iter().copied())?;
+        let len = product(viewed_dims(&self.dims, self.blocks)?)?;
         let len = usize::try_from(len).ok()?.checked_mul(size)?;
         if len > total {
             return None;
@@ -94,7 +99,7 @@ impl GgufTensor {
         for source in &self.sources {
             let parameter = read(source.parameter)?;
             let (moves, expert) = (&source.moves, source.expert);
-            let change = |numbers: &mut [u8]| values::change(numbers, self.change);
+            let change = |numbers: &mut [u8]| values::change(numbers, source.change);
             if !values::copy(moves, expert, size, Way::IntoTensor, parameter, &mut bytes, change) {
                 return None;
             }
@@ -103,8 +108,8 @@ impl GgufTensor {
     }
 }
 
-/// The parameters of one tensor that is to be made: piece, expert and place in the checkpoint.
-type Found = Vec<(usize, u64, usize)>;
+/// The parameters of one tensor that is to be made: form, piece, expert and place in the checkpoint.
+type Found = Vec<(usize, usize, u64, usize)>;
 
 impl CheckpointMap {
     /// What a checkpoint comes to. Takes time and memory in proportion to the checkpoint's tensors,
@@ -201,7 +206,11 @@ impl CheckpointMap {
                 if !row.instead_of.is_empty() || row.tensor.has_expert() {
                     continue;
                 }
-                for (number, piece) in row.pieces.iter().enumerate() {
+                let forms = row.forms().enumerate();
+                let pieces = forms.flat_map(|(form, (pieces, _))| {
+                    pieces.iter().enumerate().map(move |(number, piece)| (form, number, piece))
+                });
+                for (form, number, piece) in pieces {
                     let Some(numbers) = piece.parameter.matches(&tensor.name) else { continue };
                     if let (Some(layer), Some(blocks)) = (numbers.layer, blocks)
                         && layer >= blocks
@@ -216,7 +225,7 @@ impl CheckpointMap {
                     }
                     has_place = true;
                     let found = made.entry((numbers.layer, *place)).or_default();
-                    found.push((number, numbers.expert.unwrap_or(0), at));
+                    found.push((form, number, numbers.expert.unwrap_or(0), at));
                 }
             }
             if has_place {
@@ -260,10 +269,25 @@ impl CheckpointMap {
                 return None;
             }
         };
-        let torch: Vec<u64> = dims.iter().rev().copied().collect();
+        let form = found.iter().map(|(form, ..)| *form).min().unwrap_or(0);
+        let Some((pieces, blocks)) = row.forms().nth(form) else { return None };
+        if let Some((.., at)) = found.iter().find(|(other, ..)| *other != form)
+            && let (Some(tensor), Some(piece)) = (checkpoint.get(*at), pieces.first())
+        {
+            let other = piece.parameter.name(numbers);
+            self.findings.push(Finding::Duplicated {
+                name: escape(tensor.name.as_bytes(), 120),
+                reason: format!("{other} stands for the same tensor, {name}"),
+            });
+        }
+        let Some(torch) = viewed_dims(&dims, blocks) else {
+            let reason = format!("[{}] has rows that are no whole blocks", because(row, &dims));
+            self.findings.push(Finding::Senseless { name, reason });
+            return None;
+        };
         let mut sources = Vec::new();
         let mut whole = true;
-        for (number, piece) in row.pieces.iter().enumerate() {
+        for (number, piece) in pieces.iter().enumerate() {
             let moves = match piece.view.moves(&torch, &|name| names.get(name)) {
                 Ok(moves) => moves,
                 Err(reason) => {
@@ -273,7 +297,7 @@ impl CheckpointMap {
             };
             let count = moves.experts.map_or(1, |experts| experts.count);
             let mut experts = BTreeSet::new();
-            for (_, expert, at) in found.iter().filter(|(other, ..)| *other == number) {
+            for (.., expert, at) in found.iter().filter(|(a, b, ..)| (*a, *b) == (form, number)) {
                 let Some(tensor) = checkpoint.get(*at) else { continue };
                 if tensor.shape != moves.shape {
                     whole = false;
@@ -294,6 +318,7 @@ impl CheckpointMap {
                     sources.push(GgufSource {
                         parameter: *at,
                         view: (!piece.view.is_identity()).then_some(piece.view.text()),
+                        change: piece.change,
                         moves: moves.clone(),
                         expert: *expert,
                     });
@@ -318,7 +343,7 @@ impl CheckpointMap {
             }
         }
         if whole {
-            self.tensors.push(GgufTensor { name, dims, change: row.change, sources });
+            self.tensors.push(GgufTensor { name, dims, change: row.change, blocks, sources });
         }
         None
     }

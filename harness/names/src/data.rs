@@ -88,7 +88,25 @@ pub(crate) struct TensorRow {
     /// Patterns of the tensors that are not needed where this one is.
     #[serde(default)]
     pub(crate) instead_of: Vec<String>,
+    /// Other parameters that checkpoints have in their place.
+    #[serde(default)]
+    pub(crate) alternatives: Vec<AlternativeRow>,
     pub(crate) note: Option<String>,
+}
+
+/// Parameters in place of those that a tensor stands for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AlternativeRow {
+    /// The type whose blocks they hold, as bytes: the views are of bytes then.
+    #[serde(rename = "type")]
+    pub(crate) blocks: Option<String>,
+    pub(crate) transformers: OneOrMany,
+    #[serde(default)]
+    pub(crate) view: OneOrMany,
+    /// What is done to the numbers, or bytes, of each.
+    #[serde(default)]
+    pub(crate) value: Vec<Change>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -123,6 +141,10 @@ pub enum Change {
     /// `A_log` of state space models.
     #[serde(rename = "-exp(x)")]
     NegativeExp,
+    /// The bytes of a block of 32 elements of four bits: of elements 2i and 2i + 1 in a checkpoint,
+    /// of i and i + 16 in ggml.
+    #[serde(rename = "nibbles 2i, 2i+1 -> i, i+16")]
+    Nibbles,
 }
 
 impl Change {
@@ -132,6 +154,7 @@ impl Change {
             Change::None => "x",
             Change::PlusOne => "x + 1",
             Change::NegativeExp => "-exp(x)",
+            Change::Nibbles => "nibbles 2i, 2i+1 -> i, i+16",
         }
     }
 
@@ -141,6 +164,7 @@ impl Change {
             Change::None => "x",
             Change::PlusOne => "x - 1",
             Change::NegativeExp => "ln(-x)",
+            Change::Nibbles => "nibbles i, i+16 -> 2i, 2i+1",
         }
     }
 }

@@ -39,6 +39,23 @@ impl Architecture {
                 }
                 text.push('\n');
             }
+            for other in &row.alternatives {
+                for (place, piece) in other.pieces.iter().enumerate() {
+                    let or = if place == 0 { "or" } else { "  " };
+                    let _ = write!(text, "   {or} {}", piece.parameter);
+                    if !piece.view.is_identity() {
+                        let _ = write!(text, ": {}", piece.view.text());
+                    }
+                    if let Some(t) = other.blocks {
+                        let _ = write!(text, ", bytes of {}", t.name);
+                    }
+                    if piece.change != Change::None && piece.change != row.change {
+                        let (there, back) = (piece.change.text(), piece.change.inverse_text());
+                        let _ = write!(text, ", {there}, back {back}");
+                    }
+                    text.push('\n');
+                }
+            }
             if row.change != Change::None {
                 let (there, back) = (row.change.text(), row.change.inverse_text());
                 let _ = writeln!(text, "      {there}, back {back}");

@@ -54,4 +54,4 @@ pub use map::{
 };
 pub use pattern::{Numbers, Pattern};
 pub use style::ExpertStyle;
-pub use values::{NotExported, NotRead, Values};
+pub use values::{Exported, NotExported, NotRead, Values};

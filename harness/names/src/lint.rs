@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::architecture::{Architecture, Example, LAYER, Origin, SourceTable};
+use crate::architecture::{Architecture, Example, LAYER, Origin, SourceTable, viewed_dims};
+use crate::data::Change;
 use crate::expression::Expression;
 use crate::hyperparameters::Hyperparameters;
 use crate::map::expected_dims;
@@ -69,7 +70,8 @@ fn names(architecture: &Architecture, faults: &mut Vec<String>) {
     for row in &architecture.rows {
         uses(row.tensor.text().to_owned(), &row.when);
         let dims = row.dims.iter().flat_map(Expression::names);
-        let views = row.pieces.iter().flat_map(|piece| piece.view.names());
+        let pieces = row.forms().flat_map(|(pieces, _)| pieces);
+        let views = pieces.flat_map(|piece| piece.view.names());
         used.push((row.tensor.text().to_owned(), dims.chain(views).collect()));
     }
     for (place, names) in used {
@@ -151,7 +153,8 @@ fn bijective(
         faults.push("the example has no small number of blocks".into());
         return;
     };
-    let mut covered: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    // By whether it is an alternative, and by the name.
+    let mut covered: BTreeMap<(bool, String), Vec<u8>> = BTreeMap::new();
     for layer in std::iter::once(None).chain((0..blocks).map(Some)) {
         let names = hyperparameters.at(layer);
         for (row, used) in architecture.rows.iter().zip(used.iter_mut()) {
@@ -177,52 +180,60 @@ fn bijective(
                         continue;
                     }
                 };
-                let elements = product(dims.iter().copied()).filter(|n| *n <= MOST_ELEMENTS);
-                let Some(elements) = elements.and_then(|n| usize::try_from(n).ok()) else {
-                    fault("too large for an example".into());
-                    continue;
-                };
-                let mut tensor = vec![0u8; elements];
-                let torch: Vec<u64> = dims.iter().rev().copied().collect();
-                for piece in &row.pieces {
-                    let moves = match piece.view.moves(&torch, &|name| names.get(name)) {
-                        Ok(moves) => moves,
-                        Err(what) => {
-                            fault(what);
-                            continue;
-                        }
+                for (form, (pieces, blocks)) in row.forms().enumerate() {
+                    let Some(torch) = viewed_dims(&dims, blocks) else {
+                        fault("rows of no whole blocks".into());
+                        continue;
                     };
-                    let size = product(moves.shape.iter().copied());
-                    let size = size.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-                    for number in 0..moves.experts.map_or(1, |experts| experts.count) {
-                        let expert = numbers.expert.or(moves.experts.map(|_| number));
-                        let name = piece.parameter.name(Numbers { layer, expert });
-                        let mut other = Vec::new();
-                        // Other forms cover the same parameters once more.
-                        let parameter = if row.instead_of.is_empty() {
-                            covered.entry(name.clone()).or_default()
-                        } else {
-                            &mut other
-                        };
-                        parameter.resize(size.max(parameter.len()), 0);
-                        if parameter.len() != size {
-                            fault(format!("another tensor gives {name} another shape"));
-                        }
-                        runs(&moves, number, &mut |from, into, run| {
-                            for step in 0..run {
-                                count(parameter, from.saturating_add(step));
-                                count(&mut tensor, into.saturating_add(step));
+                    let elements = product(torch.iter().copied()).filter(|n| *n <= MOST_ELEMENTS);
+                    let Some(elements) = elements.and_then(|n| usize::try_from(n).ok()) else {
+                        fault("too large for an example".into());
+                        continue;
+                    };
+                    let mut tensor = vec![0u8; elements];
+                    for piece in pieces {
+                        let moves = match piece.view.moves(&torch, &|name| names.get(name)) {
+                            Ok(moves) => moves,
+                            Err(what) => {
+                                fault(what);
+                                continue;
                             }
-                        });
+                        };
+                        let size = product(moves.shape.iter().copied());
+                        let size = size.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+                        for number in 0..moves.experts.map_or(1, |experts| experts.count) {
+                            let expert = numbers.expert.or(moves.experts.map(|_| number));
+                            let name = piece.parameter.name(Numbers { layer, expert });
+                            let mut other = Vec::new();
+                            // Other forms of a tensor cover the same parameters once more.
+                            let parameter = if row.instead_of.is_empty() {
+                                covered.entry((form > 0, name.clone())).or_default()
+                            } else {
+                                &mut other
+                            };
+                            parameter.resize(size.max(parameter.len()), 0);
+                            if parameter.len() != size {
+                                fault(format!("another tensor gives {name} another shape"));
+                            }
+                            runs(&moves, number, &mut |from, into, run| {
+                                for step in 0..run {
+                                    count(parameter, from.saturating_add(step));
+                                    count(&mut tensor, into.saturating_add(step));
+                                }
+                                if piece.change == Change::Nibbles && run != 16 {
+                                    fault(format!("{name}: runs of {run} bytes are no blocks"));
+                                }
+                            });
+                        }
                     }
-                }
-                if !row.pieces.is_empty() && tensor.iter().any(|times| *times != 1) {
-                    fault("an element comes from no place or from two".into());
+                    if !pieces.is_empty() && tensor.iter().any(|times| *times != 1) {
+                        fault("an element comes from no place or from two".into());
+                    }
                 }
             }
         }
     }
-    for (name, times) in covered {
+    for ((_, name), times) in covered {
         if times.iter().any(|times| *times != 1) {
             faults.push(format!("{name}: an element goes to no place or to two"));
         }

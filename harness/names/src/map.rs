@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use gguf_assay_format::{Gguf, Tensor, escape};
+use gguf_assay_format::{Gguf, Tensor, TensorType, escape};
 use serde_json::Value as Json;
 
-use crate::architecture::{Architecture, Class, Row, UnknownArchitecture};
+use crate::architecture::{Architecture, Class, Row, UnknownArchitecture, viewed_dims};
 use crate::data::Change;
 use crate::expression::{Failure, Value};
 use crate::hyperparameters::{Hyperparameters, Metadata, Names};
@@ -95,6 +95,8 @@ pub struct Source {
     pub view: Option<&'static str>,
     /// What is done to each number on the way into the file.
     pub change: Change,
+    /// The type whose blocks the parameter holds, if it does: the view is of the tensor's bytes.
+    pub blocks: Option<&'static TensorType>,
     pub(crate) moves: Option<Moves>,
 }
 
@@ -282,6 +284,20 @@ impl Map {
     /// The file names no architecture, or one that there is no map of. Everything else that is wrong
     /// is a [`Finding`].
     pub fn of(gguf: &Gguf<'_>) -> Result<Map, NotMapped> {
+        Map::new(gguf, false)
+    }
+
+    /// The map of a file whose tensors of blocks stay blocks, where checkpoints have them as well: of
+    /// MXFP4 in gpt-oss.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Map::of`].
+    pub fn with_blocks(gguf: &Gguf<'_>) -> Result<Map, NotMapped> {
+        Map::new(gguf, true)
+    }
+
+    fn new(gguf: &Gguf<'_>, with_blocks: bool) -> Result<Map, NotMapped> {
         let name = gguf.get("general.architecture").and_then(|value| value.as_str());
         let architecture = Architecture::find(name.ok_or(NotMapped::NoArchitecture)?)?;
         let names: HashSet<&str> =
@@ -293,6 +309,7 @@ impl Map {
         let class = class_of(&hyperparameters);
         let mut builder = Builder {
             hyperparameters: &hyperparameters,
+            with_blocks,
             tensors: Vec::new(),
             parameters: Vec::new(),
             by_name: HashMap::new(),
@@ -375,6 +392,7 @@ fn unmapped_keys(architecture: &Architecture, gguf: &Gguf<'_>) -> Vec<String> {
 
 struct Builder<'a> {
     hyperparameters: &'a Hyperparameters,
+    with_blocks: bool,
     tensors: Vec<MappedTensor>,
     parameters: Vec<Parameter>,
     by_name: HashMap<String, usize>,
@@ -399,7 +417,8 @@ impl Builder<'_> {
             Ok((row, numbers)) => {
                 let dims: Vec<u64> = tensor.dims.iter().collect();
                 let place = self.tensors.len();
-                self.pieces(place, name, row, numbers, &dims);
+                let tensor_type = tensor.tensor_type.filter(|_| self.with_blocks);
+                self.pieces(place, name, row, numbers, &dims, tensor_type);
                 self.tensors.push(MappedTensor { index, name: name.to_owned(), dims, row });
             }
             Err(reason) => self.unmapped(escape(name.as_bytes(), 120), reason),
@@ -410,7 +429,8 @@ impl Builder<'_> {
         self.findings.push(Finding::Unmapped { name, reason });
     }
 
-    /// Adds a tensor to the parameters that it stands for.
+    /// Adds a tensor to the parameters that it stands for: those of blocks of the type, if there are
+    /// any.
     fn pieces(
         &mut self,
         place: usize,
@@ -418,6 +438,7 @@ impl Builder<'_> {
         row: &'static Row,
         numbers: Numbers,
         dims: &[u64],
+        tensor_type: Option<&'static TensorType>,
     ) {
         let names = self.hyperparameters.at(numbers.layer);
         let expected = match expected_dims(row, &names) {
@@ -436,10 +457,12 @@ impl Builder<'_> {
                 None
             }
         };
-        for piece in &row.pieces {
+        let kept = row.forms().find(|(_, blocks)| blocks.is_some() && *blocks == tensor_type);
+        let (pieces, blocks) = kept.unwrap_or((row.pieces.as_slice(), None));
+        for piece in pieces {
             let mut moves = None;
-            if let Some(dims) = &expected {
-                let torch: Vec<u64> = dims.iter().rev().copied().collect();
+            // A tensor of blocks has rows of whole blocks, or no data.
+            if let Some(torch) = expected.as_ref().and_then(|dims| viewed_dims(dims, blocks)) {
                 match piece.view.moves(&torch, &|name| names.get(name)) {
                     Ok(found) => moves = Some(found),
                     Err(reason) => self.findings.push(Finding::Senseless {
@@ -478,7 +501,8 @@ impl Builder<'_> {
             parameter.sources.push(Source {
                 tensor: place,
                 view: (!piece.view.is_identity()).then_some(piece.view.text()),
-                change: row.change,
+                change: piece.change,
+                blocks,
                 moves,
             });
         }

@@ -104,7 +104,10 @@ impl ExpertStyle {
 pub(crate) fn explain(architecture: &Architecture, name: &str) -> String {
     for place in architecture.rows_of_parameter(name) {
         let Some(row) = architecture.rows.get(*place) else { continue };
-        let numbers = row.pieces.iter().find_map(|piece| piece.parameter.matches(name));
+        let numbers = row
+            .forms()
+            .flat_map(|(pieces, _)| pieces)
+            .find_map(|piece| piece.parameter.matches(name));
         if let Some(numbers) = numbers {
             return format!(
                 "a name of transformers: in a GGUF file it is in {}",

@@ -78,20 +78,33 @@ impl Moves {
     /// The places behind the last element that is moved: in the parameter, and in the tensor, of the
     /// last expert. `None` if they exceed 64 bits.
     pub(crate) fn ends(&self) -> Option<(u64, u64)> {
+        let last = self.experts.map_or(0, |experts| experts.count.saturating_sub(1));
+        let (_, tensor) = self.of_tensor(last)?;
         if self.loops.iter().any(|each| each.size == 0) {
             return Some((0, 0));
         }
-        let (mut parameter, mut tensor) = (self.parameter_start, self.tensor_start);
+        let mut parameter = self.parameter_start;
         for each in &self.loops {
-            let last = each.size.saturating_sub(1);
-            parameter = parameter.checked_add(each.parameter_stride.checked_mul(last)?)?;
-            tensor = tensor.checked_add(each.tensor_stride.checked_mul(last)?)?;
+            let steps = each.size.saturating_sub(1);
+            parameter = parameter.checked_add(each.parameter_stride.checked_mul(steps)?)?;
         }
-        if let Some(experts) = self.experts {
-            let last = experts.count.saturating_sub(1);
-            tensor = tensor.checked_add(experts.tensor_stride.checked_mul(last)?)?;
+        Some((parameter.checked_add(1)?, tensor))
+    }
+
+    /// The places of the first element of an expert's that is moved, and behind the last, in the
+    /// tensor.
+    pub(crate) fn of_tensor(&self, expert: u64) -> Option<(u64, u64)> {
+        let skip = self.experts.map_or(Some(0), |each| each.tensor_stride.checked_mul(expert));
+        let start = self.tensor_start.checked_add(skip?)?;
+        if self.loops.iter().any(|each| each.size == 0) {
+            return Some((start, start));
         }
-        Some((parameter.checked_add(1)?, tensor.checked_add(1)?))
+        let mut last = start;
+        for each in &self.loops {
+            let steps = each.size.saturating_sub(1);
+            last = last.checked_add(each.tensor_stride.checked_mul(steps)?)?;
+        }
+        Some((start, last.checked_add(1)?))
     }
 }
 

@@ -9,7 +9,7 @@ use gguf_assay_format::{Gguf, OwnedValue, diagnose};
 use gguf_assay_names::{Architecture, Change, CheckpointMap, CheckpointTensor, Map};
 use libtest_mimic::{Arguments, Failed, Trial};
 use safetensors::SafeTensors;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
 /// Whole pairs: `NAME.gguf` beside `NAME/` with `config.json` and `model.safetensors`.
@@ -44,6 +44,18 @@ fn main() {
                 HEADER_ONLY.contains(&name.as_str()) && property.starts_with("values");
             let trial = Trial::test(trial, move || check(&Pair::open(&name, &folder)?));
             trials.push(trial.with_ignored_flag(header_only));
+        }
+        for (file, check) in [
+            ("memory.json", names_in_memory as fn(&Pair, &Json) -> Result<(), Failed>),
+            ("dequantized.json", dequantized),
+        ] {
+            let (folder, name) = (folder.clone(), name.clone());
+            if folder.join(file).is_file() {
+                trials.push(Trial::test(format!("{name}::{file}"), move || {
+                    let more = serde_json::from_slice(&fs::read(folder.join(file))?)?;
+                    check(&Pair::open(&name, &folder)?, &more)
+                }));
+            }
         }
     }
     let whole = std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
@@ -150,6 +162,12 @@ impl Pair {
         }
     }
 
+    /// Of blocks, where the source has them.
+    fn map(&self, gguf: &Gguf<'_>) -> Result<Map, Failed> {
+        let blocks = self.source.keys().any(|name| name.ends_with("_blocks"));
+        Ok(if blocks { Map::with_blocks(gguf)? } else { Map::of(gguf)? })
+    }
+
     fn checkpoint(&self) -> Vec<CheckpointTensor> {
         let tensors = self.source.iter();
         tensors
@@ -199,7 +217,7 @@ fn complete<T: std::fmt::Display>(findings: &[T]) -> Result<(), Failed> {
 /// shape, but for those that the converter leaves out.
 fn names_of_transformers(pair: &Pair) -> Result<(), Failed> {
     let gguf = pair.gguf()?;
-    let map = Map::of(&gguf)?;
+    let map = pair.map(&gguf)?;
     complete(&map.findings)?;
     same("mapped tensors", map.tensors.len(), gguf.tensors.len())?;
     same("unmapped keys", map.unmapped_keys.as_slice(), &[])?;
@@ -238,7 +256,7 @@ fn names_of_gguf(pair: &Pair) -> Result<(), Failed> {
     let found: BTreeMap<String, Vec<u64>> =
         map.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.dims.clone())).collect();
     same("each once", found.len(), map.tensors.len())?;
-    let back = Map::of(&gguf)?;
+    let back = pair.map(&gguf)?;
     let computed: BTreeSet<&str> = (0..back.tensors.len())
         .filter(|place| {
             !back.parameters.iter().any(|p| p.sources.iter().any(|source| source.tensor == *place))
@@ -252,6 +270,46 @@ fn names_of_gguf(pair: &Pair) -> Result<(), Failed> {
         .map(|tensor| (tensor.name.as_str().unwrap().to_owned(), tensor.dims.iter().collect()))
         .collect();
     same_entries(&found, &expected)
+}
+
+/// The model's names in memory come to the same tensors as those of its file.
+fn names_in_memory(pair: &Pair, memory: &Json) -> Result<(), Failed> {
+    let gguf = pair.gguf()?;
+    let architecture =
+        Architecture::find(gguf.get("general.architecture").unwrap().as_str().unwrap())?;
+    let tensors = memory.as_object().unwrap().iter();
+    let checkpoint: Vec<CheckpointTensor> = tensors
+        .map(|(name, shape)| CheckpointTensor {
+            name: name.clone(),
+            shape: serde_json::from_value(shape.clone()).unwrap(),
+        })
+        .collect();
+    let [found, expected] = [checkpoint, pair.checkpoint()]
+        .map(|tensors| CheckpointMap::of(architecture, &tensors, &pair.config));
+    complete(&found.findings)?;
+    let tensors = |map: &CheckpointMap| -> BTreeMap<String, Vec<u64>> {
+        map.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.dims.clone())).collect()
+    };
+    same_entries(&tensors(&found), &tensors(&expected))
+}
+
+/// What a tensor of blocks is dequantized to is what transformers makes of the source's blocks.
+fn dequantized(pair: &Pair, expected: &Json) -> Result<(), Failed> {
+    let gguf = pair.gguf()?;
+    let map = Map::of(&gguf)?;
+    let mut found = BTreeMap::new();
+    for parameter in &map.parameters {
+        if expected.get(&parameter.name).is_some() {
+            let values = map.read(&gguf, parameter, 0)?;
+            let entry = json!({
+                "dtype": format!("{:?}", values.dtype), "shape": values.shape,
+                "sha256": sha256(&values.bytes),
+            });
+            found.insert(parameter.name.clone(), entry);
+        }
+    }
+    let expected = expected.as_object().unwrap();
+    same_entries(&found, &expected.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
 }
 
 /// The numbers of a recorded or whole source tensor.
@@ -282,6 +340,7 @@ fn tolerance(change: Change, x: f32) -> f32 {
         // Both functions are within a unit in the last place, and the logarithm makes a relative
         // error an absolute one.
         Change::NegativeExp => 2.0 * f32::EPSILON * x.abs().max(1.0),
+        Change::Nibbles => 0.0,
     }
 }
 
@@ -289,7 +348,7 @@ fn tolerance(change: Change, x: f32) -> f32 {
 /// way: then within [`tolerance`].
 fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
     let gguf = pair.gguf()?;
-    let map = Map::of(&gguf)?;
+    let map = pair.map(&gguf)?;
     for parameter in &map.parameters {
         let change = parameter.sources[0].change;
         for (expert, name) in (0..).zip(parameter.names()) {
@@ -319,7 +378,7 @@ fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
 /// the inverse has others; `-exp(x)` to one step of the last place.
 fn values_of_gguf(pair: &Pair) -> Result<(), Failed> {
     let gguf = pair.gguf()?;
-    let map = Map::of(&gguf)?;
+    let map = pair.map(&gguf)?;
     let mut values = BTreeMap::new();
     for parameter in &map.parameters {
         for (expert, name) in (0..).zip(parameter.names()) {
@@ -396,7 +455,7 @@ fn leaves(prefix: &str, json: &Json, out: &mut BTreeMap<String, Json>) {
 /// Every field that the file gives is the source's.
 fn config(pair: &Pair) -> Result<(), Failed> {
     let gguf = pair.gguf()?;
-    let map = Map::of(&gguf)?;
+    let map = pair.map(&gguf)?;
     let (mut found, mut expected) = (BTreeMap::new(), BTreeMap::new());
     leaves("", &map.config, &mut found);
     leaves("", &pair.config, &mut expected);

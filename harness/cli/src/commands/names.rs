@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use gguf_assay_format::{Gguf, diagnose, printable};
 use gguf_assay_names::{Architecture, Change, CheckpointMap, CheckpointTensor, Finding, Map};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value as Json, json};
 
 use super::print;
@@ -22,9 +23,14 @@ use crate::style::{bad, bold, dim, good};
 /// dimensions, right the tensor's). What has no place, is missing, comes twice or has another shape
 /// is a finding. With the name of an architecture in place of a file, its table.
 ///
+/// An exported file beside the config, as config.json, is a checkpoint that transformers loads; the
+/// tokenizer stays behind. Parameters have the type of their tensors, and blocks (Q4_K, …) become F32:
+/// four bytes a number, exactly what ggml makes of them. They are not what the blocks were made from.
+///
 ///     gguf-assay names model.gguf
 ///     gguf-assay names model.gguf --config         config.json of transformers 5
 ///     gguf-assay names model.gguf --export model.safetensors
+///     gguf-assay names gpt-oss.gguf --export model.safetensors --keep-mxfp4
 ///     gguf-assay names --from transformers FOLDER  the tensors and keys of the GGUF file
 ///     gguf-assay names glm4moe
 #[derive(clap::Args)]
@@ -44,9 +50,13 @@ pub(crate) struct Args {
     /// Print the config alone (of a checkpoint: the keys alone)
     #[arg(long)]
     config: bool,
-    /// Write the parameters, with the transforms undone, to a safetensors file
+    /// Write the parameters, with the transforms undone and blocks dequantized, to a safetensors file
     #[arg(long, value_name = "FILE.safetensors", conflicts_with = "config")]
     export: Option<PathBuf>,
+    /// Leave MXFP4 as it is where the published checkpoint has it as well: gpt-oss, whose parameters
+    /// are then `…_blocks` and `…_scales`
+    #[arg(long)]
+    keep_mxfp4: bool,
     /// How to print the answer; `json` is stable and documented
     #[arg(long, default_value = "text")]
     format: Format,
@@ -72,8 +82,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         bail!("--from and --to name the same side");
     }
     if args.from == Side::Transformers {
-        if args.export.is_some() {
-            bail!("--export writes parameters of transformers: give it a GGUF file");
+        if args.export.is_some() || args.keep_mxfp4 {
+            bail!("--export and --keep-mxfp4 are for parameters of transformers: give a GGUF file");
         }
         return checkpoint(args);
     }
@@ -94,7 +104,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let Some(gguf) = diagnosis.gguf.as_ref().filter(|_| diagnosis.complete) else {
         bail!("{} cannot be read to its end; {}", args.input.display(), hint());
     };
-    let map = Map::of(gguf).with_context(|| args.input.display().to_string())?;
+    let map = if args.keep_mxfp4 { Map::with_blocks(gguf) } else { Map::of(gguf) };
+    let map = map.with_context(|| args.input.display().to_string())?;
     if args.config {
         print(&(serde_json::to_string_pretty(&map.config)? + "\n"))?;
         warn_of(&map.findings);
@@ -130,9 +141,27 @@ fn warn_of(findings: &[Finding]) {
 
 fn export(map: &Map, gguf: &Gguf<'_>, out: &Path) -> Result<()> {
     let context = || format!("cannot export to {}", out.display());
-    let count = map.export(gguf, out).with_context(context)?;
-    // Beside the parameters on standard error, where it does not mix with JSON.
-    eprintln!("{}: {count} parameters", out.display());
+    // Not drawn where standard error is no terminal.
+    let bar = ProgressBar::new(0);
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
+    {
+        bar.set_style(style);
+    }
+    let exported = map.export(gguf, out, &|done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let exported = exported.with_context(context)?;
+    // On standard error, where it does not mix with JSON.
+    let dequantized = exported.dequantized.iter().map(|(name, count)| format!("{count} of {name}"));
+    let dequantized: Vec<String> = dequantized.collect();
+    let note = match dequantized.as_slice() {
+        [] => String::new(),
+        each => format!("; tensors made F32: {}", each.join(", ")),
+    };
+    eprintln!("{}: {} parameters{note}", out.display(), exported.parameters);
     Ok(())
 }
 
@@ -407,7 +436,7 @@ fn checkpoint_text(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor
         for tensor in &map.tensors {
             let _ = writeln!(text, "{} {:?}", tensor.name, tensor.dims);
             for source in &tensor.sources {
-                let transform = transform(source.view, tensor.change);
+                let transform = transform(source.view, source.change);
                 let transform =
                     if transform.is_empty() { transform } else { format!("  {}", dim(&transform)) };
                 let _ = writeln!(text, "    {}{transform}", name(source.parameter));
