@@ -125,6 +125,7 @@ fn names() {
         &["names", &format!("{pairs}/deepseek2-v3/model.gguf")][..],
         &["names", &format!("{pairs}/llama4/model.gguf"), "--config"],
         &["names", &format!("{pairs}/gpt2/model.gguf"), "--format", "json"],
+        &["names", &format!("{pairs}/gpt-oss-mxfp4/model.gguf"), "--keep-mxfp4"],
         &["names", "qwen3moe"],
         &["names", "qwen3_moe"],
         &["names", "chameleon"],
@@ -162,6 +163,34 @@ fn exported_parameters() {
     assert_eq!(back.status.code(), Some(0), "{}", String::from_utf8_lossy(&back.stdout));
     let text = String::from_utf8(back.stdout).unwrap();
     assert!(text.contains("41 parameters come to 29 tensors"), "{text}");
+}
+
+/// gpt-oss with MXFP4: dequantized, or as it is published, and from there to the same file again.
+#[test]
+fn exported_blocks() {
+    let pair = root().join("corpus/names/pairs/gpt-oss-mxfp4");
+    let file = pair.join("model.gguf");
+    for (more, parameters, note) in [
+        (&[][..], 20, "; tensors made F32: 3 of MXFP4"),
+        // Blocks and scales of two.
+        (&["--keep-mxfp4"], 22, ""),
+    ] {
+        let out = tempfile::tempdir().unwrap();
+        let exported = out.path().join("model.safetensors").to_str().unwrap().to_owned();
+        let mut args = vec!["names", file.to_str().unwrap(), "--export", &exported];
+        args.extend_from_slice(more);
+        let export = assay(&args);
+        let said = String::from_utf8(export.stderr).unwrap();
+        assert_eq!(export.status.code(), Some(0), "{said}");
+        assert_eq!(said.trim_end(), format!("{exported}: {parameters} parameters{note}"));
+        std::fs::copy(pair.join("config.json"), out.path().join("config.json")).unwrap();
+        let back = assay(&["names", "--from", "transformers", out.path().to_str().unwrap()]);
+        assert_eq!(back.status.code(), Some(0), "{}", String::from_utf8_lossy(&back.stdout));
+        let text = String::from_utf8(back.stdout).unwrap();
+        assert!(text.contains(&format!("{parameters} parameters come to 22 tensors")), "{text}");
+        let blocks = text.contains("blk.0.ffn_gate_exps.weight [64, 32, 3] MXFP4");
+        assert_eq!(blocks, !more.is_empty(), "{text}");
+    }
 }
 
 #[test]

@@ -17,9 +17,11 @@ use gguf_assay_format::{
     Description, OwnedArray, OwnedValue, Segment, TENSOR_TYPES, TensorDescription, ValueType,
     lay_out, read,
 };
+use gguf_assay_names::{Architecture, Change, CheckpointMap, CheckpointTensor};
 use gguf_assay_oracle::NotDequantized;
 use gguf_assay_quant::dequantize;
 use libtest_mimic::{Arguments, Failed, Trial};
+use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
 const ASSAY: &str = env!("CARGO_BIN_EXE_gguf-assay");
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
             test("numbers-are-ggmls", numbers_are_ggmls);
             test("every-number-is-finite", every_number_is_finite);
             test("a-scale-that-is-nan", a_scale_that_is_nan);
+            test("by-way-of-a-checkpoint", by_way_of_a_checkpoint);
         }
         if entry.name == SMOLLM2 {
             test("cut-by-one-byte", cut_by_one_byte);
@@ -252,6 +255,90 @@ fn numbers_are_ggmls(entry: &Entry) {
 
 /// Blocks compared at a time.
 const CHUNK: usize = 1 << 12;
+
+/// What a file comes to by `names --export` and `--config` comes to the same file by `names --from
+/// transformers`: names, dimensions and keys, and of numbers those that ggml makes of the blocks.
+fn by_way_of_a_checkpoint(entry: &Entry) {
+    let bytes = fs::read(&entry.path).unwrap();
+    let gguf = read(&bytes, Profile::Spec).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let exported = folder.path().join("model.safetensors");
+    let names = |args: &[&std::ffi::OsStr]| {
+        let output = Command::new(ASSAY).arg("names").args(args).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        (output.stdout, said)
+    };
+    let path = entry.path.as_os_str();
+    let (_, said) = names(&[path, "--export".as_ref(), exported.as_os_str()]);
+    for (name, count) in entry.facts()["types"].as_object().unwrap() {
+        assert!(name == "F32" || said.contains(&format!("{count} of {name}")), "{said}");
+    }
+    let (config, _) = names(&[path, "--config".as_ref()]);
+    fs::write(folder.path().join("config.json"), &config).unwrap();
+    let args = ["--from", "transformers", "--format", "json"].map(AsRef::as_ref);
+    let (back, _) = names(&[args.as_slice(), &[folder.path().as_os_str()]].concat());
+    let back: Value = serde_json::from_slice(&back).unwrap();
+    assert_eq!(back["complete"], true, "{back}");
+
+    let architecture = gguf.get("general.architecture").unwrap().as_str().unwrap();
+    let mut found: Vec<(Value, Value)> = Vec::new();
+    for tensor in back["tensors"].as_array().unwrap() {
+        found.push((tensor["name"].clone(), tensor["dims"].clone()));
+    }
+    let mut expected: Vec<(Value, Value)> = Vec::new();
+    for tensor in &gguf.tensors {
+        let dims: Vec<u64> = tensor.dims.iter().collect();
+        expected.push((json!(tensor.name.as_str().unwrap()), json!(dims)));
+    }
+    found.sort_by_key(|(name, _)| name.to_string());
+    expected.sort_by_key(|(name, _)| name.to_string());
+    assert_eq!(found, expected);
+    let is_ours = |key: &str| key.starts_with(&format!("{architecture}."));
+    let keys = gguf.metadata.iter().filter(|each| is_ours(each.key.as_str().unwrap()));
+    let mut expected: Vec<&str> = keys.map(|each| each.key.as_str().unwrap()).collect();
+    expected.sort_unstable();
+    let mut found: Vec<&str> =
+        back["metadata"].as_object().unwrap().keys().map(String::as_str).collect();
+    found.sort_unstable();
+    assert_eq!(found, expected);
+
+    let config = serde_json::from_slice(&config).unwrap();
+    let written = fs::read(&exported).unwrap();
+    let tensors = SafeTensors::deserialize(&written).unwrap();
+    let checkpoint: Vec<CheckpointTensor> = tensors
+        .iter()
+        .map(|(name, view)| CheckpointTensor {
+            name: name.to_owned(),
+            shape: view.shape().iter().map(|dim| *dim as u64).collect(),
+        })
+        .collect();
+    let map = CheckpointMap::of(Architecture::find(architecture).unwrap(), &checkpoint, &config);
+    for (key, value) in &map.metadata {
+        assert_eq!(gguf.get(key).copied().map(OwnedValue::from).as_ref(), Some(value), "{key}");
+    }
+    for tensor in &map.tensors {
+        let read = |at: usize| tensors.tensor(&checkpoint[at].name).ok().map(|view| view.data());
+        let found = tensor.bytes(4, read).unwrap();
+        let there = gguf.tensor(&tensor.name).unwrap();
+        let (t, data) = (there.tensor_type.unwrap(), gguf.tensor_bytes(there).unwrap());
+        let mut ggmls = vec![0.0; found.len() / 4];
+        if t.name == "F32" {
+            ggmls = data.as_chunks::<4>().0.iter().map(|n| f32::from_le_bytes(*n)).collect();
+        } else {
+            gguf_assay_oracle::dequantize(t.id, data, &mut ggmls).unwrap();
+        }
+        for (found, ggml) in found.as_chunks::<4>().0.iter().zip(&ggmls) {
+            let found = f32::from_le_bytes(*found);
+            let same = match tensor.change {
+                Change::None => found.to_bits() == ggml.to_bits(),
+                // One taken away and added again: below a half, that rounds.
+                _ => (found - ggml).abs() <= f32::EPSILON / 2.0,
+            };
+            assert!(same, "{}: {found} is not {ggml}", tensor.name);
+        }
+    }
+}
 
 /// What `check --deep` finds, and its exit status.
 fn check_deep(path: &Path) -> (Value, Option<i32>) {

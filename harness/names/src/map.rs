@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use gguf_assay_format::{Gguf, Tensor, TensorType, escape};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::architecture::{Architecture, Class, Row, UnknownArchitecture, viewed_dims};
 use crate::data::Change;
@@ -327,10 +327,19 @@ impl Map {
         let Builder { tensors, parameters, mut findings, missing_keys, styles, .. } = builder;
         let missing_keys = missing_keys.into_iter();
         findings.extend(missing_keys.map(|(key, name)| Finding::MissingKey { key, name }));
+        let mut config = crate::config::of(&hyperparameters, class);
+        let mut sources = parameters.iter().flat_map(|parameter| &parameter.sources);
+        if let (Some(blocks), Json::Object(config)) =
+            (sources.find_map(|source| source.blocks), &mut config)
+        {
+            // Without it, transformers does not look for blocks.
+            let method = json!({ "quant_method": blocks.name.to_lowercase() });
+            config.insert("quantization_config".to_owned(), method);
+        }
         Ok(Map {
             architecture,
             class,
-            config: crate::config::of(&hyperparameters, class),
+            config,
             absent: crate::config::absent(architecture),
             unmapped_keys: unmapped_keys(architecture, gguf),
             hyperparameters: hyperparameters.all(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use gguf_assay_format::{Gguf, diagnose, printable};
+use gguf_assay_format::{Gguf, TensorType, diagnose, printable};
 use gguf_assay_names::{Architecture, Change, CheckpointMap, CheckpointTensor, Finding, Map};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value as Json, json};
@@ -288,10 +288,11 @@ fn map_json(args: &Args, map: &Map) -> Json {
     let mut of_tensor: Vec<Vec<Json>> = vec![Vec::new(); map.tensors.len()];
     for parameter in &map.parameters {
         for source in &parameter.sources {
-            let json = json!({
+            let mut json = json!({
                 "name": parameter.name, "shape": parameter.shape, "experts": parameter.experts,
                 "view": source.view,
             });
+            bytes_json(&mut json, source.blocks, source.change);
             if let Some(list) = of_tensor.get_mut(source.tensor) {
                 list.push(json);
             }
@@ -323,6 +324,14 @@ fn map_json(args: &Args, map: &Map) -> Json {
         "absent": absent.collect::<Vec<_>>(),
         "unmapped_keys": map.unmapped_keys,
     })
+}
+
+/// What there is to say of a parameter that holds bytes of blocks.
+fn bytes_json(json: &mut Json, blocks: Option<&TensorType>, change: Change) {
+    if let Some(tensor_type) = blocks {
+        json["bytes_of"] = tensor_type.name.into();
+        json["value"] = change.text().into();
+    }
 }
 
 /// As long as a safetensors header may be (the `safetensors` package refuses longer ones).
@@ -434,7 +443,8 @@ fn checkpoint_text(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor
         }
         text.push('\n');
         for tensor in &map.tensors {
-            let _ = writeln!(text, "{} {:?}", tensor.name, tensor.dims);
+            let blocks = tensor.blocks.map(|t| format!(" {}", t.name)).unwrap_or_default();
+            let _ = writeln!(text, "{} {:?}{blocks}", tensor.name, tensor.dims);
             for source in &tensor.sources {
                 let transform = transform(source.view, source.change);
                 let transform =
@@ -468,10 +478,11 @@ fn value_json(value: &gguf_assay_format::OwnedValue) -> Json {
 fn checkpoint_json(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor]) -> Json {
     let name = |place: usize| tensors.get(place).map(|tensor| tensor.name.as_str());
     let made = map.tensors.iter().map(|tensor| {
-        let parameters = tensor
-            .sources
-            .iter()
-            .map(|source| json!({ "name": name(source.parameter), "view": source.view }));
+        let parameters = tensor.sources.iter().map(|source| {
+            let mut json = json!({ "name": name(source.parameter), "view": source.view });
+            bytes_json(&mut json, tensor.blocks, source.change);
+            json
+        });
         json!({
             "name": tensor.name, "dims": tensor.dims, "value": tensor.change.text(),
             "parameters": parameters.collect::<Vec<_>>(),
