@@ -33,6 +33,13 @@ BASE = dict(
 )
 EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=8)
 
+# Gemma 4, as published: transformers 5.24.0 writes what the layers of full attention have otherwise as
+# per_layer_config instead.
+GEMMA4 = dict(BASE, head_dim=6, global_head_dim=8, num_global_key_value_heads=1, sliding_window=16, tie_word_embeddings=True, layer_types=["sliding_attention", "full_attention"] * 2, num_hidden_layers=4, hidden_size_per_layer_input=0)
+# What sees, of models that do; it is in a file of its own.
+QWEN3VL_VISION = dict(depth=1, hidden_size=8, num_heads=2, intermediate_size=12, out_hidden_size=16, patch_size=2, deepstack_visual_indexes=[0], num_position_embeddings=16)
+MROPE = dict(rope_type="default", rope_theta=1000000.0, mrope_section=[1, 1, 1])
+
 # Name: class, config.
 MODELS = {
     "gemma": ("GemmaForCausalLM", dict(BASE, head_dim=6, tie_word_embeddings=True)),
@@ -79,6 +86,11 @@ MODELS = {
     "phi3-small": ("Phi3ForCausalLM", dict(BASE)),
     # Rows of whole blocks of 32.
     "gpt-oss-mxfp4": ("GptOssForCausalLM", dict(BASE, head_dim=6, hidden_size=64, intermediate_size=32, num_hidden_layers=1, num_local_experts=3, num_experts_per_tok=2)),
+    "gemma4": ("Gemma4ForCausalLM", dict(GEMMA4, num_global_key_value_heads=None, hidden_size_per_layer_input=5, vocab_size_per_layer_input=24, num_kv_shared_layers=2, use_double_wide_mlp=True, final_logit_softcapping=30.0)),
+    "gemma4-moe": ("Gemma4ForCausalLM", dict(GEMMA4, num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], attention_k_eq_v=True, enable_moe_block=True, num_experts=3, top_k_experts=2, moe_intermediate_size=10)),
+    "qwen3vl": ("Qwen3VLForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, rope_parameters=MROPE), vision_config=QWEN3VL_VISION)),
+    "qwen3vlmoe": ("Qwen3VLMoeForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2, moe_intermediate_size=10, rope_parameters=MROPE), vision_config=QWEN3VL_VISION)),
+    "qwen2vl": ("Qwen2VLForConditionalGeneration", dict(text_config=dict(BASE, rope_parameters=dict(MROPE, mrope_section=[1, 1, 0])), vision_config=dict(depth=1, embed_dim=8, hidden_size=16, num_heads=2, mlp_ratio=2, patch_size=2))),
     "mamba2": ("Mamba2ForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, num_heads=8, head_dim=4, n_groups=2)),
 }
 
@@ -87,7 +99,12 @@ def make_model(name, folder):
     kind, values = MODELS[name]
     model_class = getattr(transformers, kind)
     torch.manual_seed(len(name))
-    model = model_class(model_class.config_class(**values))
+    config_class = model_class.config_class
+    if "text_config" in values:
+        # Nested configs are given as their classes.
+        parts = config_class.sub_configs
+        values = {key: parts[key](**value) if key in parts else value for key, value in values.items()}
+    model = model_class(config_class(**values))
     with torch.no_grad():
         for key, tensor in model.state_dict().items():
             if tensor.is_floating_point():
@@ -103,6 +120,18 @@ def make_model(name, folder):
         (folder / "memory.json").write_text(json.dumps(memory))
     if name == "gpt-oss-mxfp4":
         pack(folder)
+    if name == "qwen3vlmoe":
+        # As published. transformers 5.24.0 reads this and writes it transposed.
+        tensors = load_file(folder / "model.safetensors")
+        for key in [key for key in tensors if ".experts." in key]:
+            tensors[key] = tensors[key].transpose(1, 2).contiguous()
+        save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    if "global_head_dim" in values:
+        config = json.loads((folder / "config.json").read_text())
+        if config.pop("per_layer_config", None):
+            for field in ["global_head_dim", "num_global_key_value_heads"]:
+                config[field] = values[field]
+            (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
 def pack(folder):
@@ -135,15 +164,16 @@ def convert(llama_cpp, folder, out):
     hparams = json.loads((folder / "config.json").read_text())
     model_class = conversion.get_model_class(hparams["architectures"][0])
 
+    size = hparams.get("text_config", hparams)["vocab_size"]
+
     def set_vocab(self):
-        size = hparams["vocab_size"]
         self.gguf_writer.add_tokenizer_model("gpt2")
         self.gguf_writer.add_token_list([f"t{number}" for number in range(size)])
         self.gguf_writer.add_token_types([gguf.TokenType.NORMAL] * size)
 
     model_class.set_vocab = set_vocab
     # Gemma 3 cuts its embedding to what a tokenizer has.
-    tokenizer = {"model": {"vocab": {f"t{n}": n for n in range(hparams["vocab_size"])}}, "added_tokens": []}
+    tokenizer = {"model": {"vocab": {f"t{n}": n for n in range(size)}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     model = model_class(folder, gguf.LlamaFileType.ALL_F32, out)
     model.write()

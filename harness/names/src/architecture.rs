@@ -1,5 +1,6 @@
 //! Architectures: their rows, made of the data files, and the table of those that llama.cpp knows.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::LazyLock;
@@ -7,7 +8,7 @@ use std::sync::LazyLock;
 use gguf_assay_format::TensorType;
 use serde::Deserialize;
 
-use crate::data::{AbsentRow, Change, ConfigRow, DataFile, Include, OneOrMany, TensorRow};
+use crate::data::{AbsentRow, Change, ConfigRow, DataFile, Include, OneOrMany, TensorRow, Within};
 use crate::expression::{Expression, Value};
 use crate::hyperparameters::{Held, Metadata};
 use crate::pattern::{Pattern, key_of};
@@ -51,6 +52,8 @@ pub struct Architecture {
     pub(crate) dropped: Vec<Dropped>,
     pub(crate) config: Vec<Field>,
     pub(crate) absent: Vec<AbsentRow>,
+    /// Where a checkpoint has this model within a larger one.
+    pub(crate) within: Option<Within>,
     /// Each behind those that it needs.
     pub(crate) hyperparameters: Vec<Hyperparameter>,
     /// Tiny models, which have a tensor of each row between them.
@@ -133,6 +136,16 @@ pub(crate) struct Dropped {
     pub(crate) note: String,
 }
 
+impl Dropped {
+    /// Whether it is the parameter of this name, or one of those that begin alike.
+    pub(crate) fn matches(&self, name: &str) -> bool {
+        match self.parameter.text().strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => self.parameter.matches(name).is_some(),
+        }
+    }
+}
+
 /// A metadata key and a field of the config.
 #[derive(Debug)]
 pub(crate) struct Field {
@@ -165,6 +178,8 @@ pub(crate) enum Origin {
     Is(Expression),
     CountOf(String),
     LargestOf(String),
+    FirstOf(String),
+    LastOf(String),
     Present(String),
 }
 
@@ -310,7 +325,11 @@ impl Architecture {
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         let fields = self.config.iter().filter_map(|field| field.row.key.as_deref());
         let hyperparameters = self.hyperparameters.iter().filter_map(|each| match &each.origin {
-            Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => Some(key.as_str()),
+            Origin::Key(key)
+            | Origin::CountOf(key)
+            | Origin::LargestOf(key)
+            | Origin::FirstOf(key)
+            | Origin::LastOf(key) => Some(key.as_str()),
             _ => None,
         });
         fields.chain(hyperparameters)
@@ -330,6 +349,26 @@ impl Architecture {
         self.by_tensor.get(&key_of(name)).map_or(&[], Vec::as_slice)
     }
 
+    /// A parameter's name as the data have it: a text model may be a checkpoint of its own, or within
+    /// one of several forms.
+    pub(crate) fn parameter_name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        if !self.rows_of_parameter(name).is_empty()
+            || self.dropped.iter().any(|dropped| dropped.matches(name))
+        {
+            return name.into();
+        }
+        if let Some(output) = name.strip_prefix("language_model.lm_head.") {
+            return format!("lm_head.{output}").into();
+        }
+        let before = ["model.language_model.", "language_model.model.", "model."];
+        let rest = before.iter().find_map(|before| name.strip_prefix(before));
+        let ours = self.within.as_ref().map_or("model.", |within| within.parameters.as_str());
+        match rest.map(|rest| format!("{ours}{rest}")) {
+            Some(plain) if !self.rows_of_parameter(&plain).is_empty() => plain.into(),
+            _ => name.into(),
+        }
+    }
+
     /// The rows that stand for a parameter of this name.
     pub(crate) fn rows_of_parameter(&self, name: &str) -> &[usize] {
         self.by_parameter.get(&key_of(name)).map_or(&[], Vec::as_slice)
@@ -339,6 +378,9 @@ impl Architecture {
         let file: DataFile = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut parts = Parts::default();
         parts.add(&file, None, false)?;
+        if let Some(within) = &file.within {
+            parts.put_within(&within.parameters);
+        }
         let name = file.name.clone().ok_or("an architecture needs a `name`")?;
         if file.classes.is_empty() {
             return Err("an architecture needs `classes`".into());
@@ -380,6 +422,7 @@ impl Architecture {
             dropped: parts.dropped,
             config: parts.config,
             absent: parts.absent,
+            within: file.within,
             hyperparameters,
             examples,
             by_tensor,
@@ -447,9 +490,13 @@ impl Parts {
             origins.extend(row.is.as_deref().map(Expression::parse).transpose()?.map(Origin::Is));
             origins.extend(row.count_of.clone().map(Origin::CountOf));
             origins.extend(row.largest_of.clone().map(Origin::LargestOf));
+            origins.extend(row.first_of.clone().map(Origin::FirstOf));
+            origins.extend(row.last_of.clone().map(Origin::LastOf));
             origins.extend(row.present.clone().map(Origin::Present));
             let (Some(origin), true) = (origins.pop(), origins.is_empty()) else {
-                return Err(format!("{name} needs one of key, is, count_of, largest_of, present"));
+                return Err(format!(
+                    "{name} needs one of key, is, count_of, largest_of, first_of, last_of, present"
+                ));
             };
             let default = row.default.as_deref().map(Expression::parse).transpose()?;
             let name = name.clone();
@@ -458,6 +505,25 @@ impl Parts {
         let example = file.example.iter().map(|(key, value)| (key.clone(), value.clone()));
         self.example.extend(example);
         Ok(())
+    }
+}
+
+impl Parts {
+    /// Puts parameters where a larger checkpoint has them.
+    fn put_within(&mut self, start: &str) {
+        let put = |pattern: &mut Pattern| {
+            if let (false, Some(rest)) =
+                (pattern.text().ends_with('*'), pattern.text().strip_prefix("model."))
+            {
+                *pattern = Pattern::new(&format!("{start}{rest}"));
+            }
+        };
+        for row in &mut self.rows {
+            let alternatives = row.alternatives.iter_mut().flat_map(|each| &mut each.pieces);
+            let pieces = row.pieces.iter_mut().chain(alternatives);
+            pieces.for_each(|piece| put(&mut piece.parameter));
+        }
+        self.dropped.iter_mut().for_each(|dropped| put(&mut dropped.parameter));
     }
 }
 

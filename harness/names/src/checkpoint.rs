@@ -1,5 +1,6 @@
 //! From a checkpoint of transformers to the GGUF tensors and metadata that it comes to.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use gguf_assay_format::{OwnedValue, TensorType, escape};
@@ -13,7 +14,7 @@ use crate::hyperparameters::Hyperparameters;
 use crate::map::{
     Finding, MISSING_LISTED, MissingList, MissingTensor, because, class_of, expected_dims,
 };
-use crate::pattern::{Numbers, key_of};
+use crate::pattern::Numbers;
 use crate::values::{self, Way};
 use crate::view::{Moves, product};
 
@@ -108,6 +109,12 @@ impl GgufTensor {
     }
 }
 
+/// The class that a config names.
+fn named_class(architecture: &'static Architecture, config: &Json) -> Option<&'static Class> {
+    let name = config.get("architectures")?.get(0)?.as_str()?;
+    architecture.classes.iter().find(|class| class.name == name)
+}
+
 /// The parameters of one tensor that is to be made: form, piece, expert and place in the checkpoint.
 type Found = Vec<(usize, usize, u64, usize)>;
 
@@ -120,7 +127,9 @@ impl CheckpointMap {
         config: &Json,
     ) -> CheckpointMap {
         let (metadata, written) = config::metadata(architecture, config);
-        let names: HashSet<&str> = checkpoint.iter().map(|tensor| tensor.name.as_str()).collect();
+        let plain: Vec<Cow<'_, str>> =
+            checkpoint.iter().map(|tensor| architecture.parameter_name(&tensor.name)).collect();
+        let names: HashSet<&str> = plain.iter().map(AsRef::as_ref).collect();
         // A tensor will be there if what it is made of is.
         let present = |tensor: &str| {
             architecture.rows_of_tensor(tensor).iter().any(|place| {
@@ -144,7 +153,7 @@ impl CheckpointMap {
         let hyperparameters = Hyperparameters::new(architecture, metadata, &present);
         let mut map = CheckpointMap {
             architecture,
-            class: class_of(&hyperparameters),
+            class: named_class(architecture, config).unwrap_or(class_of(&hyperparameters)),
             tensors: Vec::new(),
             dropped: Vec::new(),
             findings: Vec::new(),
@@ -153,7 +162,7 @@ impl CheckpointMap {
                 .map(|each| (architecture.full_key(&each.key), each.value))
                 .collect(),
         };
-        let made = map.sort(&hyperparameters, checkpoint);
+        let made = map.sort(&hyperparameters, checkpoint, &plain);
         let mut missing_names = BTreeSet::new();
         for ((layer, place), found) in &made {
             if let Some(row) = architecture.rows.get(*place) {
@@ -186,21 +195,22 @@ impl CheckpointMap {
         &mut self,
         hyperparameters: &Hyperparameters,
         checkpoint: &[CheckpointTensor],
+        plain: &[Cow<'_, str>],
     ) -> BTreeMap<(Option<u64>, usize), Found> {
         let architecture = self.architecture;
         let blocks = hyperparameters.blocks();
         let mut made: BTreeMap<(Option<u64>, usize), Found> = BTreeMap::new();
         let mut seen = HashSet::new();
-        for (at, tensor) in checkpoint.iter().enumerate() {
+        for (at, (tensor, name)) in checkpoint.iter().zip(plain).enumerate() {
             let escaped = || escape(tensor.name.as_bytes(), 120);
-            if !seen.insert(&tensor.name) {
+            if !seen.insert(name) {
                 let reason = "the checkpoint has two of this name".into();
                 self.findings.push(Finding::Duplicated { name: escaped(), reason });
                 continue;
             }
             let mut has_place = false;
             let mut reason = None;
-            for place in architecture.rows_of_parameter(&tensor.name) {
+            for place in architecture.rows_of_parameter(name) {
                 let Some(row) = architecture.rows.get(*place) else { continue };
                 // Other forms are read, not written.
                 if !row.instead_of.is_empty() || row.tensor.has_expert() {
@@ -211,7 +221,7 @@ impl CheckpointMap {
                     pieces.iter().enumerate().map(move |(number, piece)| (form, number, piece))
                 });
                 for (form, number, piece) in pieces {
-                    let Some(numbers) = piece.parameter.matches(&tensor.name) else { continue };
+                    let Some(numbers) = piece.parameter.matches(name) else { continue };
                     if let (Some(layer), Some(blocks)) = (numbers.layer, blocks)
                         && layer >= blocks
                     {
@@ -231,11 +241,7 @@ impl CheckpointMap {
             if has_place {
                 continue;
             }
-            let key = key_of(&tensor.name);
-            let dropped = architecture.dropped.iter().find(|dropped| {
-                dropped.parameter.key() == key && dropped.parameter.matches(&tensor.name).is_some()
-            });
-            match dropped {
+            match architecture.dropped.iter().find(|dropped| dropped.matches(name)) {
                 Some(dropped) => self.dropped.push((at, &dropped.note)),
                 None => self.findings.push(Finding::Unmapped {
                     name: escaped(),
@@ -270,7 +276,7 @@ impl CheckpointMap {
             }
         };
         let form = found.iter().map(|(form, ..)| *form).min().unwrap_or(0);
-        let Some((pieces, blocks)) = row.forms().nth(form) else { return None };
+        let (pieces, blocks) = row.forms().nth(form)?;
         if let Some((.., at)) = found.iter().find(|(other, ..)| *other != form)
             && let (Some(tensor), Some(piece)) = (checkpoint.get(*at), pieces.first())
         {

@@ -1,9 +1,9 @@
 //! Configs: `config.json` of transformers 5, from metadata and back.
 
-use gguf_assay_format::{OwnedArray, OwnedValue};
+use gguf_assay_format::{OwnedArray, OwnedValue, ValueType};
 use serde_json::{Map as Object, Value as Json, json};
 
-use crate::architecture::{Architecture, Class, Field};
+use crate::architecture::{Architecture, Class, Field, LAYER};
 use crate::data::KeyType;
 use crate::expression::{Expression, Value};
 use crate::hyperparameters::{Held, Hyperparameters, Metadata};
@@ -15,8 +15,13 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
     config.insert("architectures".into(), json!([class.name]));
     config.insert("model_type".into(), json!(class.model_type));
     let names = hyperparameters.at(None);
+    let within = hyperparameters.architecture.within.as_ref();
     for field in &hyperparameters.architecture.config {
         let Some(name) = &field.row.field else { continue };
+        let name = &match within.filter(|_| !field.row.top) {
+            Some(within) => format!("{}.{name}", within.config),
+            None => name.clone(),
+        };
         if let Some(when) = &field.when {
             let holds = when.value(&|name| names.get(name));
             if holds != Ok(Value::Bool(true)) {
@@ -29,7 +34,7 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
         };
         if let (true, Some(expression)) = (field.row.each, &field.value) {
             // No more layers than the metadata tell of one by one.
-            let count = hyperparameters.metadata.layers();
+            let Some(count) = hyperparameters.layers() else { continue };
             let blocks = hyperparameters.count("n_layer").unwrap_or(0).min(count);
             let each = (0..blocks).map(|layer| {
                 let names = hyperparameters.at(Some(layer));
@@ -45,7 +50,8 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
             (None, Some(key)) => match hyperparameters.metadata.held.get(key) {
                 Some(Held::One(value)) => named(field, value.clone()),
                 Some(Held::Each(values)) => {
-                    values.iter().map(|value| named(field, value.clone())).collect()
+                    let count = values.len().saturating_sub(field.row.zeros.unwrap_or(0));
+                    values.iter().take(count).map(|value| named(field, value.clone())).collect()
                 }
                 None => None,
             },
@@ -104,10 +110,23 @@ pub(crate) fn absent(architecture: &'static Architecture) -> Vec<(&'static str, 
     architecture.absent.iter().map(|row| (row.field.as_str(), row.note.as_str())).collect()
 }
 
-/// A field of a config, by its name with dots; `None` for `null`.
+/// A field of a config, by its name with dots; `None` for `null`. For `any`, the first field that has
+/// the rest.
 pub(crate) fn get<'a>(config: &'a Json, name: &str) -> Option<&'a Json> {
-    let found = name.split('.').try_fold(config, |within, name| within.get(name))?;
+    let found = match name.split_once('.') {
+        None => config.get(name)?,
+        Some(("any", rest)) => config.as_object()?.values().find_map(|each| get(each, rest))?,
+        Some((first, rest)) => get(config.get(first)?, rest)?,
+    };
     (!found.is_null()).then_some(found)
+}
+
+/// The value of a field; of a list's `length`, how many elements it has.
+fn lookup(config: &Json, name: &str) -> Option<Value> {
+    match name.strip_suffix(".length").and_then(|list| get(config, list)) {
+        Some(Json::Array(list)) => Some(Value::Int(list.len().try_into().ok()?)),
+        _ => get(config, name).and_then(value_of),
+    }
 }
 
 fn value_of(json: &Json) -> Option<Value> {
@@ -133,8 +152,8 @@ pub(crate) struct Written {
 
 /// The metadata that a config comes to.
 pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata, Vec<Written>) {
-    let config = &with_rope_parameters(config);
-    let lookup = |name: &str| get(config, name).and_then(value_of);
+    let config = &with_rope_parameters(&with_text_config(config));
+    let lookup = |name: &str| lookup(config, name);
     let mut metadata = Metadata::default();
     if let Some(vocabulary) = lookup("vocab_size").and_then(|value| value.as_u64()) {
         // The converter writes a token for each row of the embedding.
@@ -148,8 +167,24 @@ pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata,
         {
             continue;
         }
+        if let (Some(zeros), Some(name)) = (field.row.zeros, &field.row.field) {
+            let list = get(config, name).and_then(Json::as_array);
+            let values = list.into_iter().flatten().map(value_of);
+            let values = values.chain(std::iter::repeat_n(Some(Value::Int(0)), zeros));
+            let typed = values.map(|value| typed(key_type, value?)).collect::<Option<Vec<_>>>();
+            if let (Some(typed), Some(_)) = (typed, list) {
+                let (values, owned): (Vec<_>, Vec<_>) = typed.into_iter().unzip();
+                let element = owned.first().map_or(ValueType::I32, OwnedValue::value_type);
+                metadata.held.insert(key.clone(), Held::Each(values));
+                let value = OwnedValue::Array(OwnedArray::new(element, owned));
+                written.push(Written { key: key.clone(), value });
+            }
+            continue;
+        }
         if let (true, Some(from)) = (field.row.each, &field.from) {
             if let Some((values, owned)) = each_layer(config, from, key_type) {
+                let count = values.len().try_into().unwrap_or(u64::MAX);
+                metadata.counts.insert(key.clone(), count);
                 metadata.held.insert(key.clone(), Held::Each(values));
                 written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
             }
@@ -179,14 +214,19 @@ fn each_layer(
     from: &Expression,
     key_type: KeyType,
 ) -> Option<(Vec<Value>, OwnedArray)> {
-    let lists = from.names().into_iter().filter_map(|name| get(config, name)?.as_array());
+    let mut names = from.names();
+    if names.contains(&LAYER) {
+        names.push("layer_types");
+    }
+    let lists = names.into_iter().filter_map(|name| get(config, name)?.as_array());
     let count = lists.map(Vec::len).min()?;
     let mut values = Vec::new();
     let mut owned = Vec::new();
     for layer in 0..count {
-        let lookup = |name: &str| match get(config, name)? {
-            Json::Array(list) => value_of(list.get(layer)?),
-            value => value_of(value),
+        let lookup = |name: &str| match get(config, name) {
+            _ if name == LAYER => Some(Value::Int(layer.try_into().ok()?)),
+            Some(Json::Array(list)) => value_of(list.get(layer)?),
+            value => value_of(value?),
         };
         let (value, one) = typed(key_type, from.value(&lookup).ok()?)?;
         values.push(value);
@@ -194,6 +234,17 @@ fn each_layer(
     }
     let element = owned.first()?.value_type();
     Some((values, OwnedArray::new(element, owned)))
+}
+
+/// The config with the fields of the text model, where those are within it.
+fn with_text_config(config: &Json) -> Json {
+    let mut config = config.clone();
+    if let (Some(Json::Object(text)), Json::Object(outer)) =
+        (config.get("text_config").cloned(), &mut config)
+    {
+        outer.extend(text);
+    }
+    config
 }
 
 /// The config with `rope_parameters`, as transformers 5 reads an older one that has `rope_theta` and

@@ -14,6 +14,8 @@ pub(crate) struct DataFile {
     pub(crate) source: String,
     /// The transformers classes, in the order in which they are tried; architectures only.
     pub(crate) classes: Vec<ClassRow>,
+    /// Where a checkpoint has this model within a larger one; architectures only.
+    pub(crate) within: Option<Within>,
     pub(crate) include: Vec<Include>,
     pub(crate) tensors: Vec<TensorRow>,
     pub(crate) dropped: Vec<DroppedRow>,
@@ -24,6 +26,21 @@ pub(crate) struct DataFile {
     pub(crate) example: BTreeMap<String, toml::Value>,
     /// Other tiny models: what the example has no tensor of.
     pub(crate) variants: Vec<VariantRow>,
+}
+
+/// The place of a text model within a checkpoint that sees as well.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Within {
+    /// What parameters begin with in place of `model.`, if it is something else.
+    #[serde(default = "plain_start")]
+    pub(crate) parameters: String,
+    /// The field of the config that has the others within it.
+    pub(crate) config: String,
+}
+
+fn plain_start() -> String {
+    "model.".into()
 }
 
 /// The example with some of it otherwise.
@@ -169,7 +186,7 @@ impl Change {
     }
 }
 
-/// A parameter or buffer that a GGUF file does not hold.
+/// A parameter or buffer that a GGUF file does not hold; all that begin alike, with `*` for the rest.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DroppedRow {
@@ -188,6 +205,11 @@ pub(crate) struct ConfigRow {
     pub(crate) key_type: Option<KeyType>,
     /// The field, with dots for what lies within another.
     pub(crate) field: Option<String>,
+    /// The field is not within that of the text model.
+    #[serde(default)]
+    pub(crate) top: bool,
+    /// The key is an array of the field's elements, and so many zeros.
+    pub(crate) zeros: Option<usize>,
     /// The field's value over the hyperparameters, if it is not the key's.
     pub(crate) value: Option<String>,
     /// The key's value over the config's fields, if it is not the field's.
@@ -198,7 +220,7 @@ pub(crate) struct ConfigRow {
     #[serde(default)]
     pub(crate) names: BTreeMap<String, i64>,
     /// A value for each layer, on both sides. In `value`, `layer` is the layer's number; in `from`,
-    /// a field that is a list stands for its element.
+    /// a field that is a list stands for its element, and `layer` for its place.
     #[serde(default)]
     pub(crate) each: bool,
     /// When the field is there, over the hyperparameters.
@@ -226,7 +248,7 @@ pub(crate) struct AbsentRow {
     pub(crate) note: String,
 }
 
-/// Where a hyperparameter comes from: exactly one of the first five.
+/// Where a hyperparameter comes from: exactly one of the first six.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HyperparameterRow {
@@ -238,6 +260,10 @@ pub(crate) struct HyperparameterRow {
     pub(crate) count_of: Option<String>,
     /// The largest element of the array of this key, or its only value.
     pub(crate) largest_of: Option<String>,
+    /// The first element of the array of this key, or its only value.
+    pub(crate) first_of: Option<String>,
+    /// The last element of the array of this key, or its only value.
+    pub(crate) last_of: Option<String>,
     /// Whether there is a tensor of this name.
     pub(crate) present: Option<String>,
     /// An expression for files without the key.

@@ -72,7 +72,9 @@ impl Architecture {
             let row = &field.row;
             let key = row.key.as_deref().map(|key| self.full_key(key));
             let each = if row.each { " of each layer" } else { "" };
-            let _ = write!(text, "  {}{each}", row.field.as_deref().unwrap_or("-"));
+            let within = self.within.as_ref().filter(|_| row.field.is_some() && !row.top);
+            let within = within.map(|within| format!("{}.", within.config)).unwrap_or_default();
+            let _ = write!(text, "  {within}{}{each}", row.field.as_deref().unwrap_or("-"));
             match (&row.value, &key) {
                 (Some(value), _) => _ = write!(text, " = {value}"),
                 (None, Some(key)) => _ = write!(text, " = {key}"),
@@ -88,6 +90,9 @@ impl Architecture {
                 let key_type = format!("{key_type:?}").to_lowercase();
                 let from = row.from.as_deref().or(row.field.as_deref()).unwrap_or_default();
                 let _ = write!(text, "; {key} ({key_type}) = {from}");
+                if let Some(zeros) = row.zeros {
+                    let _ = write!(text, " and {zeros} zeros");
+                }
                 if let Some(when) = &row.written_when {
                     let _ = write!(text, ", where {when}");
                 }
@@ -104,6 +109,8 @@ impl Architecture {
                 Origin::Is(expression) => expression.text().to_owned(),
                 Origin::CountOf(key) => format!("the length of {key}"),
                 Origin::LargestOf(key) => format!("the largest of {}", self.full_key(key)),
+                Origin::FirstOf(key) => format!("the first of {}", self.full_key(key)),
+                Origin::LastOf(key) => format!("the last of {}", self.full_key(key)),
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
             };
             let _ = write!(text, "  {} = {origin}", each.name);

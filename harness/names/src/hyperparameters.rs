@@ -46,15 +46,6 @@ impl Metadata {
         metadata
     }
 
-    /// How many layers there are values of, one by one; none if there is no such key.
-    pub(crate) fn layers(&self) -> u64 {
-        let lengths = self.held.values().filter_map(|held| match held {
-            Held::Each(values) => u64::try_from(values.len()).ok(),
-            Held::One(_) => None,
-        });
-        lengths.min().unwrap_or(0)
-    }
-
     pub(crate) fn get(&self, key: &str, layer: Option<u64>) -> Option<Value> {
         match self.held.get(key)? {
             Held::One(value) => Some(value.clone()),
@@ -155,6 +146,13 @@ impl Hyperparameters {
                     }
                     _ => self.metadata.get(key, None),
                 },
+                Origin::FirstOf(key) | Origin::LastOf(key) => match self.metadata.held.get(key) {
+                    Some(Held::Each(values)) => match each.origin {
+                        Origin::FirstOf(_) => values.first().cloned(),
+                        _ => values.last().cloned(),
+                    },
+                    _ => self.metadata.get(key, None),
+                },
                 Origin::Present(tensor) => Some(Value::Bool(self.present.contains(tensor))),
             };
             let default = || {
@@ -190,6 +188,18 @@ impl Hyperparameters {
         self.global.get(name)?.as_u64()
     }
 
+    /// How many layers the metadata tell of one by one; none if they do not.
+    pub(crate) fn layers(&self) -> Option<u64> {
+        let lengths = self.architecture.hyperparameters.iter().filter_map(|each| {
+            let (Origin::Key(key) | Origin::LargestOf(key)) = &each.origin else { return None };
+            match self.metadata.held.get(key)? {
+                Held::Each(values) => u64::try_from(values.len()).ok(),
+                Held::One(_) => None,
+            }
+        });
+        lengths.min()
+    }
+
     /// How many blocks there may be: those of `n_layer`, and what follows them to predict more.
     pub(crate) fn blocks(&self) -> Option<u64> {
         self.count("n_block").or_else(|| self.count("n_layer"))
@@ -199,9 +209,11 @@ impl Hyperparameters {
     pub(crate) fn key_of(&self, name: &str) -> Option<String> {
         self.architecture.hyperparameters.iter().find(|each| each.name == name).and_then(|each| {
             match &each.origin {
-                Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => {
-                    Some(self.architecture.full_key(key))
-                }
+                Origin::Key(key)
+                | Origin::CountOf(key)
+                | Origin::LargestOf(key)
+                | Origin::FirstOf(key)
+                | Origin::LastOf(key) => Some(self.architecture.full_key(key)),
                 Origin::Is(is) => is
                     .names()
                     .into_iter()

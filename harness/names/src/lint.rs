@@ -83,9 +83,10 @@ fn names(architecture: &Architecture, faults: &mut Vec<String>) {
     }
 }
 
-/// A tensor's name without `.weight` or `.bias`.
+/// A tensor's name without `.weight`, `.bias` or `.scale`.
 fn stem(name: &str) -> &str {
-    name.strip_suffix(".weight").or_else(|| name.strip_suffix(".bias")).unwrap_or(name)
+    let suffixes = [".weight", ".bias", ".scale"];
+    suffixes.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name)
 }
 
 fn declared(architecture: &Architecture, faults: &mut Vec<String>) {
