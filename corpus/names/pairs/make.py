@@ -33,11 +33,12 @@ BASE = dict(
 )
 EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=8)
 
-# Gemma 4, as published: transformers 5.24.0 writes what the layers of full attention have otherwise as
-# per_layer_config instead.
+# Gemma 4. The configs of its text model are as published; transformers 5.24.0 writes what the layers of full
+# attention have otherwise as per_layer_config instead, as gemma4-sees has it.
 GEMMA4 = dict(BASE, head_dim=6, global_head_dim=8, num_global_key_value_heads=1, sliding_window=16, tie_word_embeddings=True, layer_types=["sliding_attention", "full_attention"] * 2, num_hidden_layers=4, hidden_size_per_layer_input=0)
 # What sees, of models that do; it is in a file of its own.
 QWEN3VL_VISION = dict(depth=1, hidden_size=8, num_heads=2, intermediate_size=12, out_hidden_size=16, patch_size=2, deepstack_visual_indexes=[0], num_position_embeddings=16)
+SIGLIP = dict(hidden_size=8, intermediate_size=12, num_hidden_layers=1, num_attention_heads=2, image_size=8, patch_size=4)
 MROPE = dict(rope_type="default", rope_theta=1000000.0, mrope_section=[1, 1, 1])
 
 # Name: class, config.
@@ -88,9 +89,16 @@ MODELS = {
     "gpt-oss-mxfp4": ("GptOssForCausalLM", dict(BASE, head_dim=6, hidden_size=64, intermediate_size=32, num_hidden_layers=1, num_local_experts=3, num_experts_per_tok=2)),
     "gemma4": ("Gemma4ForCausalLM", dict(GEMMA4, num_global_key_value_heads=None, hidden_size_per_layer_input=5, vocab_size_per_layer_input=24, num_kv_shared_layers=2, use_double_wide_mlp=True, final_logit_softcapping=30.0)),
     "gemma4-moe": ("Gemma4ForCausalLM", dict(GEMMA4, num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], attention_k_eq_v=True, enable_moe_block=True, num_experts=3, top_k_experts=2, moe_intermediate_size=10)),
+    "gemma4-sees": ("Gemma4ForConditionalGeneration", dict(text_config=dict(GEMMA4, num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], attention_k_eq_v=True), vision_config=dict(hidden_size=8, intermediate_size=12, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2, head_dim=4, patch_size=2, position_embedding_size=4))),
     "qwen3vl": ("Qwen3VLForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, rope_parameters=MROPE), vision_config=QWEN3VL_VISION)),
     "qwen3vlmoe": ("Qwen3VLMoeForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2, moe_intermediate_size=10, rope_parameters=MROPE), vision_config=QWEN3VL_VISION)),
     "qwen2vl": ("Qwen2VLForConditionalGeneration", dict(text_config=dict(BASE, rope_parameters=dict(MROPE, mrope_section=[1, 1, 0])), vision_config=dict(depth=1, embed_dim=8, hidden_size=16, num_heads=2, mlp_ratio=2, patch_size=2))),
+    "gemma3-sees": ("Gemma3ForConditionalGeneration", dict(text_config=dict(BASE, model_type="gemma3_text", head_dim=6, sliding_window=16, layer_types=["sliding_attention", "full_attention"], tie_word_embeddings=True), vision_config=dict(SIGLIP, model_type="siglip_vision_model"), mm_tokens_per_image=4)),
+    "paddleocr": ("PaddleOCRVLForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, rope_parameters=MROPE), vision_config=SIGLIP, tie_word_embeddings=False)),
+    "hunyuan_vl": ("HunYuanVLForConditionalGeneration", dict(text_config=dict(BASE, head_dim=8, rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, alpha=1000.0, factor=1.0, mrope_section=[1, 1, 1, 1])), vision_config=dict(SIGLIP, max_image_size=8, max_vit_seq_len=4), tie_word_embeddings=False)),
+    "gemma3n": ("Gemma3nForCausalLM", dict(BASE, head_dim=6, sliding_window=16, num_hidden_layers=3, layer_types=["sliding_attention", "full_attention", "sliding_attention"], num_kv_shared_layers=1, hidden_size_per_layer_input=5, vocab_size_per_layer_input=24, laurel_rank=64, altup_num_inputs=4, activation_sparsity_pattern=[0.95, 0.0, 0.0], intermediate_size=[24] * 3, final_logit_softcapping=30.0, tie_word_embeddings=True)),
+    "gemma4-assistant": ("Gemma4AssistantForCausalLM", dict(text_config=dict(GEMMA4, model_type="gemma4_text", num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], num_kv_shared_layers=2, vocab_size_per_layer_input=0), backbone_hidden_size=20)),
+    "olmo3-yarn": ("Olmo3ForCausalLM", dict(BASE, sliding_window=16, num_hidden_layers=4, rope_parameters=dict(full_attention=dict(rope_type="yarn", rope_theta=500000.0, factor=8.0, original_max_position_embeddings=8, attention_factor=1.25, beta_fast=32.0, beta_slow=1.0), sliding_attention=dict(rope_type="default", rope_theta=500000.0)))),
     "mamba2": ("Mamba2ForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, num_heads=8, head_dim=4, n_groups=2)),
 }
 
@@ -101,9 +109,10 @@ def make_model(name, folder):
     torch.manual_seed(len(name))
     config_class = model_class.config_class
     if "text_config" in values:
-        # Nested configs are given as their classes.
+        # Nested configs are given as their classes, or name those themselves.
         parts = config_class.sub_configs
-        values = {key: parts[key](**value) if key in parts else value for key, value in values.items()}
+        nested = lambda key, value: key in parts and "model_type" not in value
+        values = {key: parts[key](**value) if nested(key, value) else value for key, value in values.items()}
     model = model_class(config_class(**values))
     with torch.no_grad():
         for key, tensor in model.state_dict().items():

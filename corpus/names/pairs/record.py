@@ -25,6 +25,7 @@ INEXACT = {
     "gemma": "norm.weight",
     "gemma2": "norm.weight",
     "gemma3": "norm.weight",
+    "gemma3-sees": "norm.weight",
     "mamba": ".A_log",
     "mamba2": ".A_log",
     "nemotron": "norm.weight",

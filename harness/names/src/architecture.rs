@@ -52,6 +52,8 @@ pub struct Architecture {
     pub(crate) dropped: Vec<Dropped>,
     pub(crate) config: Vec<Field>,
     pub(crate) absent: Vec<AbsentRow>,
+    /// Keys that the converter writes and llama.cpp does not have.
+    pub(crate) undeclared: Vec<String>,
     /// Where a checkpoint has this model within a larger one.
     pub(crate) within: Option<Within>,
     /// Each behind those that it needs.
@@ -422,6 +424,7 @@ impl Architecture {
             dropped: parts.dropped,
             config: parts.config,
             absent: parts.absent,
+            undeclared: file.undeclared,
             within: file.within,
             hyperparameters,
             examples,

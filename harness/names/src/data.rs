@@ -21,6 +21,8 @@ pub(crate) struct DataFile {
     pub(crate) dropped: Vec<DroppedRow>,
     pub(crate) config: Vec<ConfigRow>,
     pub(crate) absent: Vec<AbsentRow>,
+    /// Keys that the converter writes and llama.cpp does not have: for the linter.
+    pub(crate) undeclared: Vec<String>,
     pub(crate) hyperparameters: BTreeMap<String, HyperparameterRow>,
     /// Metadata of a tiny model: what the linter and the snapshots expand.
     pub(crate) example: BTreeMap<String, toml::Value>,

@@ -109,9 +109,15 @@ fn declared(architecture: &Architecture, faults: &mut Vec<String>) {
         }
     }
     let keys: BTreeSet<&str> = table.keys.iter().map(String::as_str).collect();
+    let undeclared: BTreeSet<&str> = architecture.undeclared.iter().map(String::as_str).collect();
     for key in architecture.keys() {
-        if !keys.contains(key) {
+        if !keys.contains(key) && !undeclared.contains(key) {
             faults.push(format!("{} declares no key {key}", table.source));
+        }
+    }
+    for key in undeclared {
+        if keys.contains(key) || !architecture.keys().any(|other| other == key) {
+            faults.push(format!("{key} is declared, or no key of {}", architecture.name));
         }
     }
 }

@@ -27,6 +27,15 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
     ),
     ("llama-mistral", "architectures", "Mistral's files have Llama's architecture"),
     ("llama-mistral", "model_type", "Mistral's files have Llama's architecture"),
+    ("gemma4-sees", "architectures", "a file of the text model"),
+    ("gemma3-sees", "architectures", "a file of the text model"),
+    (
+        "gemma4-assistant",
+        "text_config.global_head_dim",
+        "the source has it of each layer, in per_layer_config",
+    ),
+    ("gemma4-sees", "global_head_dim", "the source has it of each layer, in per_layer_config"),
+    ("gemma4-sees", "num_global_key_value_heads", "likewise"),
     ("llama-mistral", "attention_bias", "Mistral has none, and no field for it"),
 ];
 
@@ -168,6 +177,18 @@ impl Pair {
         Ok(if blocks { Map::with_blocks(gguf)? } else { Map::of(gguf)? })
     }
 
+    /// What a parameter of the text model is called in the source, which may be a larger one.
+    fn source_name(&self, name: &str) -> String {
+        match name.strip_prefix("model.") {
+            Some(rest) if !self.source.contains_key(name) => {
+                let forms = ["model.language_model", "language_model.model"];
+                let mut forms = forms.map(|start| format!("{start}.{rest}")).into_iter();
+                forms.find(|form| self.source.contains_key(form)).unwrap_or_else(|| name.to_owned())
+            }
+            _ => name.to_owned(),
+        }
+    }
+
     fn checkpoint(&self) -> Vec<CheckpointTensor> {
         let tensors = self.source.iter();
         tensors
@@ -227,7 +248,7 @@ fn names_of_transformers(pair: &Pair) -> Result<(), Failed> {
     let mut found = BTreeMap::new();
     for parameter in &map.parameters {
         for name in parameter.names() {
-            found.insert(name, parameter.shape.clone().unwrap());
+            found.insert(pair.source_name(&name), parameter.shape.clone().unwrap());
         }
     }
     same("each once", found.len() as u64, map.parameter_count())?;
@@ -242,7 +263,14 @@ fn names_of_transformers(pair: &Pair) -> Result<(), Failed> {
         .map(|(name, tensor)| (name.clone(), tensor.shape.clone()))
         .collect();
     same_entries(&found, &expected)?;
-    let left_out = if pair.name == "gemma2" { vec!["lm_head.weight"] } else { vec![] };
+    let is_left_out = |name: &&str| {
+        // By the converter's own words: what sees or hears.
+        let parts =
+            ["visual.", "vision_", "audio_", "embed_vision.", "projector.", "vit.", "mlp_AR."];
+        parts.iter().any(|part| name.contains(part))
+            || (pair.name == "gemma2" && *name == "lm_head.weight")
+    };
+    let left_out = tensors.iter().map(|name| name.as_str()).filter(is_left_out).collect::<Vec<_>>();
     same("left out", dropped.iter().map(|name| name.as_str()).collect(), left_out)
 }
 
@@ -353,6 +381,7 @@ fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
         let change = parameter.sources[0].change;
         for (expert, name) in (0..).zip(parameter.names()) {
             let values = map.read(&gguf, parameter, expert)?;
+            let name = pair.source_name(&name);
             let expected = &pair.source[&name];
             same(&name, &values.shape, &expected.shape)?;
             if sha256(&values.bytes) == expected.sha256 {
@@ -383,6 +412,7 @@ fn values_of_gguf(pair: &Pair) -> Result<(), Failed> {
     for parameter in &map.parameters {
         for (expert, name) in (0..).zip(parameter.names()) {
             let mut bytes = map.read(&gguf, parameter, expert)?.bytes;
+            let name = pair.source_name(&name);
             if let Some(numbers) = numbers(pair, &name) {
                 bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
             }
@@ -459,6 +489,10 @@ fn config(pair: &Pair) -> Result<(), Failed> {
     let (mut found, mut expected) = (BTreeMap::new(), BTreeMap::new());
     leaves("", &map.config, &mut found);
     leaves("", &pair.config, &mut expected);
+    if map.config.get("text_config").is_none() {
+        // A text model of its own, made of one within another.
+        leaves("", pair.config.get("text_config").unwrap_or(&Json::Null), &mut expected);
+    }
     let mut wrong = Vec::new();
     for (name, value) in &found {
         let other = expected.get(name);
