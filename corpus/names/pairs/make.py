@@ -99,6 +99,7 @@ MODELS = {
     "gemma3n": ("Gemma3nForCausalLM", dict(BASE, head_dim=6, sliding_window=16, num_hidden_layers=3, layer_types=["sliding_attention", "full_attention", "sliding_attention"], num_kv_shared_layers=1, hidden_size_per_layer_input=5, vocab_size_per_layer_input=24, laurel_rank=64, altup_num_inputs=4, activation_sparsity_pattern=[0.95, 0.0, 0.0], intermediate_size=[24] * 3, final_logit_softcapping=30.0, tie_word_embeddings=True)),
     "gemma4-assistant": ("Gemma4AssistantForCausalLM", dict(text_config=dict(GEMMA4, model_type="gemma4_text", num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], num_kv_shared_layers=2, vocab_size_per_layer_input=0), backbone_hidden_size=20)),
     "olmo3-yarn": ("Olmo3ForCausalLM", dict(BASE, sliding_window=16, num_hidden_layers=4, rope_parameters=dict(full_attention=dict(rope_type="yarn", rope_theta=500000.0, factor=8.0, original_max_position_embeddings=8, attention_factor=1.25, beta_fast=32.0, beta_slow=1.0), sliding_attention=dict(rope_type="default", rope_theta=500000.0)))),
+    "glm4moe-mtp": ("Glm4MoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, use_qk_norm=True, attention_bias=True, num_nextn_predict_layers=1)),
     "mamba2": ("Mamba2ForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, num_heads=8, head_dim=4, n_groups=2)),
 }
 
@@ -129,6 +130,16 @@ def make_model(name, folder):
         (folder / "memory.json").write_text(json.dumps(memory))
     if name == "gpt-oss-mxfp4":
         pack(folder)
+    if name == "glm4moe-mtp":
+        # transformers reads no block that predicts more; published checkpoints have one behind the last layer.
+        tensors = load_file(folder / "model.safetensors")
+        size, last = values["hidden_size"], values["num_hidden_layers"] - 1
+        shapes = {key.replace(f"layers.{last}.", f"layers.{last + 1}."): tensor.shape for key, tensor in tensors.items() if f"layers.{last}." in key}
+        for part, shape in [("eh_proj", (size, 2 * size)), ("enorm", (size,)), ("hnorm", (size,)), ("embed_tokens", (values["vocab_size"], size)), ("shared_head.head", (values["vocab_size"], size)), ("shared_head.norm", (size,))]:
+            shapes[f"model.layers.{last + 1}.{part}.weight"] = shape
+        tensors |= {key: torch.randn(*shape) for key, shape in shapes.items()}
+        (folder / "memory.json").unlink()
+        save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     if name == "qwen3vlmoe":
         # As published. transformers 5.24.0 reads this and writes it transposed.
         tensors = load_file(folder / "model.safetensors")
