@@ -183,6 +183,7 @@ pub(crate) enum Origin {
     FirstOf(String),
     LastOf(String),
     Present(String),
+    LargestIn(String),
 }
 
 /// There is no map of an architecture.
@@ -496,9 +497,11 @@ impl Parts {
             origins.extend(row.first_of.clone().map(Origin::FirstOf));
             origins.extend(row.last_of.clone().map(Origin::LastOf));
             origins.extend(row.present.clone().map(Origin::Present));
+            origins.extend(row.largest_in.clone().map(Origin::LargestIn));
             let (Some(origin), true) = (origins.pop(), origins.is_empty()) else {
                 return Err(format!(
-                    "{name} needs one of key, is, count_of, largest_of, first_of, last_of, present"
+                    "{name} needs one of key, is, count_of, largest_of, first_of, last_of, present, \
+                     largest_in"
                 ));
             };
             let default = row.default.as_deref().map(Expression::parse).transpose()?;
@@ -636,6 +639,9 @@ fn pieces(
     pieces.collect()
 }
 
+/// A default that is no value.
+pub(crate) const NULL: &str = "null";
+
 fn parse_field(row: &ConfigRow) -> Result<Field, String> {
     let parse = |text: &Option<String>| text.as_deref().map(Expression::parse).transpose();
     if row.key.is_some() != row.key_type.is_some() {
@@ -644,7 +650,7 @@ fn parse_field(row: &ConfigRow) -> Result<Field, String> {
     Ok(Field {
         value: parse(&row.value)?,
         from: parse(&row.from)?,
-        default: parse(&row.default)?,
+        default: parse(&row.default.clone().filter(|text| text != NULL))?,
         when: parse(&row.when)?,
         written_when: parse(&row.written_when)?,
         row: row.clone(),

@@ -3,7 +3,7 @@
 use gguf_assay_format::{OwnedArray, OwnedValue, ValueType};
 use serde_json::{Map as Object, Value as Json, json};
 
-use crate::architecture::{Architecture, Class, Field, LAYER};
+use crate::architecture::{Architecture, Class, Field, LAYER, NULL};
 use crate::data::KeyType;
 use crate::expression::{Expression, Value};
 use crate::hyperparameters::{Held, Hyperparameters, Metadata};
@@ -57,7 +57,8 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
             },
             (None, None) => None,
         };
-        if let Some(value) = value.or_else(|| evaluated(&field.default)) {
+        let null = || (field.row.default.as_deref() == Some(NULL)).then_some(Json::Null);
+        if let Some(value) = value.or_else(|| evaluated(&field.default)).or_else(null) {
             insert(&mut config, name, value);
         }
     }

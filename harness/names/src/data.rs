@@ -216,7 +216,7 @@ pub(crate) struct ConfigRow {
     pub(crate) value: Option<String>,
     /// The key's value over the config's fields, if it is not the field's.
     pub(crate) from: Option<String>,
-    /// The field's value where the key is missing.
+    /// The field's value where the key is missing; `null` is one.
     pub(crate) default: Option<String>,
     /// The texts of the config for numbers of the key.
     #[serde(default)]
@@ -250,7 +250,7 @@ pub(crate) struct AbsentRow {
     pub(crate) note: String,
 }
 
-/// Where a hyperparameter comes from: exactly one of the first six.
+/// Where a hyperparameter comes from: exactly one of those before the default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HyperparameterRow {
@@ -268,6 +268,8 @@ pub(crate) struct HyperparameterRow {
     pub(crate) last_of: Option<String>,
     /// Whether there is a tensor of this name.
     pub(crate) present: Option<String>,
+    /// The largest number of the tensor of this name.
+    pub(crate) largest_in: Option<String>,
     /// An expression for files without the key.
     pub(crate) default: Option<String>,
 }

@@ -112,6 +112,7 @@ impl Architecture {
                 Origin::FirstOf(key) => format!("the first of {}", self.full_key(key)),
                 Origin::LastOf(key) => format!("the last of {}", self.full_key(key)),
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
+                Origin::LargestIn(tensor) => format!("the largest number of {tensor}"),
             };
             let _ = write!(text, "  {} = {origin}", each.name);
             if let Some(default) = &each.default {

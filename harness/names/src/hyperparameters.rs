@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use gguf_assay_format::{Gguf, Value as FileValue};
+use gguf_assay_format::{ByteOrder, Gguf, Value as FileValue};
 
 use crate::architecture::{Architecture, Example, LAYER, Origin};
 use crate::expression::{Failure, Value};
@@ -20,6 +20,8 @@ pub(crate) enum Held {
 pub(crate) struct Metadata {
     pub(crate) held: HashMap<String, Held>,
     pub(crate) counts: HashMap<String, u64>,
+    /// The largest number of each tensor that is asked for.
+    pub(crate) largest: HashMap<String, f64>,
 }
 
 impl Metadata {
@@ -43,6 +45,22 @@ impl Metadata {
                 None => {}
             }
         }
+        for each in &architecture.hyperparameters {
+            if let Origin::LargestIn(name) = &each.origin
+                && let Some(tensor) = gguf.tensor(name)
+                && tensor.tensor_type.is_some_and(|t| t.name == "F32")
+                && let Some(data) = gguf.tensor_bytes(tensor)
+            {
+                let numbers = data.as_chunks::<4>().0.iter().map(|bytes| match gguf.byte_order {
+                    ByteOrder::Little => f32::from_le_bytes(*bytes),
+                    ByteOrder::Big => f32::from_be_bytes(*bytes),
+                });
+                let largest = numbers.fold(f32::NEG_INFINITY, f32::max);
+                if let Some(largest) = decimal(largest).filter(|_| largest.is_finite()) {
+                    metadata.largest.insert(name.clone(), largest);
+                }
+            }
+        }
         metadata
     }
 
@@ -52,6 +70,11 @@ impl Metadata {
             Held::Each(values) => values.get(usize::try_from(layer?).ok()?).cloned(),
         }
     }
+}
+
+/// The shortest decimal number that is this `f32`: what the config it was made from said.
+fn decimal(number: f32) -> Option<f64> {
+    number.to_string().parse().ok()
 }
 
 fn scalar(value: &FileValue<'_>) -> Option<Value> {
@@ -64,8 +87,7 @@ fn scalar(value: &FileValue<'_>) -> Option<Value> {
         FileValue::I32(v) => Value::Int((*v).into()),
         FileValue::U64(v) => Value::Int((*v).into()),
         FileValue::I64(v) => Value::Int((*v).into()),
-        // The shortest decimal number that is this f32: what the config it was made from said.
-        FileValue::F32(v) => Value::Float(v.to_string().parse().ok()?),
+        FileValue::F32(v) => Value::Float(decimal(*v)?),
         FileValue::F64(v) => Value::Float(*v),
         FileValue::Bool(v) => Value::Bool(*v),
         FileValue::String(text) => Value::Text(text.as_str()?.to_owned()),
@@ -154,6 +176,9 @@ impl Hyperparameters {
                     _ => self.metadata.get(key, None),
                 },
                 Origin::Present(tensor) => Some(Value::Bool(self.present.contains(tensor))),
+                Origin::LargestIn(tensor) => {
+                    self.metadata.largest.get(tensor).map(|number| Value::Float(*number))
+                }
             };
             let default = || {
                 // A key that is an array has a value for each layer, and no default.
@@ -219,7 +244,7 @@ impl Hyperparameters {
                     .into_iter()
                     .find(|name| !self.global.contains_key(name))
                     .and_then(|name| self.key_of(name)),
-                Origin::Present(_) => None,
+                Origin::Present(_) | Origin::LargestIn(_) => None,
             }
         })
     }

@@ -136,7 +136,7 @@ fn forms(architecture: &Architecture, faults: &mut Vec<String>) {
         faults.push("tensors of layers, and no n_layer".into());
     }
     for each in &architecture.hyperparameters {
-        if let Origin::Present(tensor) = &each.origin
+        if let Origin::Present(tensor) | Origin::LargestIn(tensor) = &each.origin
             && !patterns
                 .iter()
                 .any(|pattern| pattern.text() == tensor || pattern.matches(tensor).is_some())

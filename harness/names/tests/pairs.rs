@@ -36,6 +36,11 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
     ),
     ("gemma4-sees", "global_head_dim", "the source has it of each layer, in per_layer_config"),
     ("gemma4-sees", "num_global_key_value_heads", "likewise"),
+    (
+        "llama-3",
+        "rope_parameters.original_max_position_embeddings",
+        "no file tells, and the source has not what all published models have",
+    ),
     ("llama-mistral", "attention_bias", "Mistral has none, and no field for it"),
 ];
 

@@ -1,5 +1,6 @@
 //! `gguf-assay names`: what a file's tensors and keys are called in transformers, and back.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -404,6 +405,9 @@ fn checkpoint(args: &Args) -> Result<u8> {
     Ok(status(&map.findings))
 }
 
+/// How many parameters that are left out for one reason are named.
+const LEFT_OUT: usize = 3;
+
 fn of_model_type(config: &Json) -> Result<&'static Architecture> {
     let Some(name) = config["model_type"].as_str() else {
         bail!("config.json has no model_type; name the architecture with --arch");
@@ -438,8 +442,17 @@ fn checkpoint_text(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor
             map.architecture.name()
         );
         findings_text(&mut text, &map.findings);
+        let mut left_out: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (place, note) in &map.dropped {
-            let _ = writeln!(text, "  left out: {}: {note}", name(*place));
+            left_out.entry(note).or_default().push(*place);
+        }
+        for (note, places) in left_out {
+            let names: Vec<String> = places.iter().take(LEFT_OUT).map(|at| name(*at)).collect();
+            let more = match places.len().saturating_sub(LEFT_OUT) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let _ = writeln!(text, "  left out: {}{more}: {note}", names.join(", "));
         }
         text.push('\n');
         for tensor in &map.tensors {
