@@ -100,6 +100,7 @@ MODELS = {
     "gemma4-assistant": ("Gemma4AssistantForCausalLM", dict(text_config=dict(GEMMA4, model_type="gemma4_text", num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], num_kv_shared_layers=2, vocab_size_per_layer_input=0), backbone_hidden_size=20)),
     "olmo3-yarn": ("Olmo3ForCausalLM", dict(BASE, sliding_window=16, num_hidden_layers=4, rope_parameters=dict(full_attention=dict(rope_type="yarn", rope_theta=500000.0, factor=8.0, original_max_position_embeddings=8, attention_factor=1.25, beta_fast=32.0, beta_slow=1.0), sliding_attention=dict(rope_type="default", rope_theta=500000.0)))),
     "glm4moe-mtp": ("Glm4MoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, use_qk_norm=True, attention_bias=True, num_nextn_predict_layers=1)),
+    "step35": ("Step3p7ForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, num_hidden_layers=3, layer_types=["full_attention", "sliding_attention", "full_attention"], mlp_layer_types=["dense", "sparse", "sparse"], num_sliding_attention_heads=6, n_routed_experts=3, num_experts_per_tok=2, moe_intermediate_size=10, share_expert_dim=7, sliding_window=16, rope_theta=[5000000.0, 10000.0, 5000000.0], partial_rotary_factors=[0.5, 1.0, 0.5]), vision_config=SIGLIP)),
     "mamba2": ("Mamba2ForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, num_heads=8, head_dim=4, n_groups=2)),
 }
 
@@ -140,6 +141,8 @@ def make_model(name, folder):
         tensors |= {key: torch.randn(*shape) for key, shape in shapes.items()}
         (folder / "memory.json").unlink()
         save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    if name == "step35":
+        publish_step35(folder, MODELS[name][1]["text_config"])
     if name == "qwen3vlmoe":
         # As published. transformers 5.24.0 reads this and writes it transposed.
         tensors = load_file(folder / "model.safetensors")
@@ -176,6 +179,44 @@ def pack(folder):
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
+def publish_step35(folder, values):
+    """The text model with a block that predicts more, and the config that is published with it: the converter asks for
+    its fields, which transformers 5.24.0 has other names for."""
+    size, last = values["hidden_size"], values["num_hidden_layers"]
+    tensors = load_file(folder / "model.safetensors")
+    tensors = {key: tensor for key, tensor in tensors.items() if key.startswith(("model.", "lm_head."))}
+    # Like the first layer, dense and of full attention.
+    shapes = {key.replace("layers.0.", f"layers.{last}."): tensor.shape for key, tensor in tensors.items() if "layers.0." in key}
+    for part, shape in [("eh_proj", (size, 2 * size)), ("enorm", (size,)), ("hnorm", (size,)), ("transformer.shared_head.output", (values["vocab_size"], size)), ("transformer.shared_head.norm", (size,))]:
+        shapes[f"model.layers.{last}.{part}.weight"] = shape
+    tensors |= {key: torch.randn(*shape) for key, shape in shapes.items()}
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    (folder / "memory.json").unlink()
+    slides = [kind == "sliding_attention" for kind in values["layer_types"]] + [False]
+    config = {field: values[field] for field in ["vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings", "head_dim", "sliding_window", "moe_intermediate_size", "share_expert_dim", "tie_word_embeddings"]}
+    config |= dict(
+        architectures=["Step3p5ForCausalLM"],
+        model_type="step3p5",
+        num_attention_groups=values["num_key_value_heads"],
+        attention_other_setting=dict(num_attention_heads=values["num_sliding_attention_heads"], num_attention_groups=values["num_key_value_heads"]),
+        num_nextn_predict_layers=1,
+        layer_types=["sliding_attention" if each else "full_attention" for each in slides],
+        partial_rotary_factors=[1.0 if each else 0.5 for each in slides],
+        rope_theta=[10000.0 if each else 5000000.0 for each in slides],
+        moe_layers_enum="1,2",
+        moe_num_experts=values["n_routed_experts"],
+        moe_top_k=values["num_experts_per_tok"],
+        moe_every_n_layer=1,
+        moe_router_activation="sigmoid",
+        moe_router_scaling_factor=3.0,
+        norm_expert_weight=True,
+        rms_norm_eps=1e-5,
+        swiglu_limits=[0.0, 0.0, 7.0, 0.0],
+        swiglu_limits_shared=[0.0, 0.0, 16.0, 0.0],
+    )
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
 def convert(llama_cpp, folder, out):
     sys.path[:0] = [str(llama_cpp / "gguf-py"), str(llama_cpp)]
     import conversion
@@ -195,7 +236,9 @@ def convert(llama_cpp, folder, out):
     # Gemma 3 cuts its embedding to what a tokenizer has.
     tokenizer = {"model": {"vocab": {f"t{n}": n for n in range(size)}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out)
+    # As if transformers had no class of Step 3.5, of whose config it makes another.
+    published = json.loads((folder / "config.json").read_text()) if hparams["model_type"] == "step3p5" else None
+    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, hparams=published)
     model.write()
     (folder / "tokenizer.json").unlink()
 

@@ -29,6 +29,7 @@ INEXACT = {
     "mamba": ".A_log",
     "mamba2": ".A_log",
     "nemotron": "norm.weight",
+    "step35": "norm.weight",
 }
 
 

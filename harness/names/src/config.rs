@@ -35,7 +35,7 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
         if let (true, Some(expression)) = (field.row.each, &field.value) {
             // No more layers than the metadata tell of one by one.
             let Some(count) = hyperparameters.layers() else { continue };
-            let blocks = hyperparameters.count("n_layer").unwrap_or(0).min(count);
+            let blocks = hyperparameters.blocks().unwrap_or(0).min(count);
             let each = (0..blocks).map(|layer| {
                 let names = hyperparameters.at(Some(layer));
                 named(field, expression.value(&|name| names.get(name)).ok()?)
@@ -122,10 +122,19 @@ pub(crate) fn get<'a>(config: &'a Json, name: &str) -> Option<&'a Json> {
     (!found.is_null()).then_some(found)
 }
 
-/// The value of a field; of a list's `length`, how many elements it has.
+/// The value of a field; of a list's `length`, how many elements it has; of a list's `0`, the first.
+/// A text may be a list of numbers with commas between them.
 fn lookup(config: &Json, name: &str) -> Option<Value> {
-    match name.strip_suffix(".length").and_then(|list| get(config, list)) {
-        Some(Json::Array(list)) => Some(Value::Int(list.len().try_into().ok()?)),
+    let (list, last) = name.rsplit_once('.').unwrap_or_default();
+    let place = last.parse::<usize>();
+    match (get(config, list), place) {
+        (Some(Json::Array(list)), Ok(place)) => list.get(place).and_then(value_of),
+        (Some(Json::Array(list)), _) if last == "length" => {
+            Some(Value::Int(list.len().try_into().ok()?))
+        }
+        (Some(Json::String(text)), Ok(place)) => {
+            text.split(',').nth(place)?.trim().parse().ok().map(Value::Int)
+        }
         _ => get(config, name).and_then(value_of),
     }
 }

@@ -41,6 +41,7 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
         "rope_parameters.original_max_position_embeddings",
         "no file tells, and the source has not what all published models have",
     ),
+    ("step35", "mlp_layer_types", "the source says the same in a text, moe_layers_enum"),
     ("llama-mistral", "attention_bias", "Mistral has none, and no field for it"),
 ];
 
