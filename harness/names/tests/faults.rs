@@ -460,7 +460,18 @@ fn noise() {
         state
     };
     let mut mapped = 0;
-    for pair in ["glm4moe", "deepseek2-v2", "falcon", "mamba", "llama-mixtral", "gpt-oss"] {
+    for pair in [
+        "glm4moe",
+        "deepseek2-v2",
+        "falcon",
+        "mamba",
+        "llama-mixtral",
+        "gpt-oss",
+        "gpt-oss-mxfp4",
+        "gemma4",
+        "qwen3vl",
+        "step35",
+    ] {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs").join(pair);
         let whole = fs::read(path.join("model.gguf")).unwrap();
@@ -472,8 +483,11 @@ fn noise() {
                 bytes[place] = (random() >> 9).to_le_bytes()[0];
             }
             let Some(gguf) = diagnose(&bytes).gguf else { continue };
-            let Ok(map) = Map::of(&gguf) else { continue };
+            let (Ok(map), Ok(kept)) = (Map::of(&gguf), Map::with_blocks(&gguf)) else { continue };
             mapped += 1;
+            for parameter in &kept.parameters {
+                let _ = kept.read(&gguf, parameter, 0);
+            }
             for finding in &map.findings {
                 assert!(!finding.to_string().contains('\x1b'));
             }
@@ -482,7 +496,7 @@ fn noise() {
             }
         }
     }
-    assert!(mapped > 1000, "{mapped}");
+    assert!(mapped > 2000, "{mapped}");
 }
 
 /// The exported file has every number, under the names of transformers.
