@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use gguf_assay_format::{Gguf, Tensor, escape};
+use gguf_assay_format::{Gguf, Rule, Tensor, escape};
 use serde_json::Value as Json;
 
 use crate::architecture::{Architecture, Class, Row, UnknownArchitecture};
@@ -11,6 +11,7 @@ use crate::data::Change;
 use crate::expression::{Failure, Value};
 use crate::hyperparameters::{Hyperparameters, Metadata, Names};
 use crate::pattern::{Numbers, Pattern};
+use crate::rule;
 use crate::style::{self, ExpertStyle};
 use crate::view::{Moves, product};
 
@@ -241,6 +242,19 @@ impl Finding {
             Finding::MissingKey { .. } => "missing-key",
             Finding::Otherwise { .. } => "key",
             Finding::Senseless { .. } => "no-shape",
+        }
+    }
+
+    /// The rule that is broken.
+    pub fn rule(&self) -> &'static Rule {
+        match self {
+            Finding::Unmapped { .. } => &rule::NAMES_002,
+            Finding::Missing { .. } => &rule::NAMES_003,
+            Finding::Duplicated { .. } => &rule::NAMES_004,
+            Finding::Shape { .. } | Finding::Senseless { .. } => &rule::NAMES_005,
+            Finding::Incomplete { .. } => &rule::NAMES_006,
+            Finding::MissingKey { .. } => &rule::NAMES_007,
+            Finding::Otherwise { .. } => &rule::NAMES_008,
         }
     }
 }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use gguf_assay_format::{Profile, RULES, Status, TENSOR_TYPES, TensorType};
+use gguf_assay_cases::rules;
+use gguf_assay_format::{Profile, Status, TENSOR_TYPES, TensorType};
 use gguf_assay_names::Architecture;
 use gguf_assay_quant::kernel::{Engine, VARIABLE};
 use serde_json::json;
@@ -71,9 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                 (case.id().to_owned(), cells, json)
             })
             .collect(),
-        What::Rules => RULES
-            .iter()
-            .chain(gguf_assay_quant::rule::RULES)
+        What::Rules => rules()
             .map(|rule| {
                 let cells = vec![rule.required_by().into(), rule.title.into()];
                 let json = json!({

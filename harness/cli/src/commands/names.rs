@@ -148,11 +148,15 @@ fn transform(view: Option<&str>, change: Change) -> String {
 
 fn findings_text(text: &mut String, findings: &[Finding]) {
     for finding in findings {
+        let rule = finding.rule();
         let finding = finding.to_string();
         let (kind, rest) = finding.split_once(':').unwrap_or((&finding, ""));
         // Lines within a finding are ours; what stands in them comes from the file.
         let lines: Vec<String> = rest.lines().map(|line| printable(line, 400)).collect();
-        let _ = writeln!(text, "  {}:{}", bad(kind), lines.join("\n    "));
+        let _ = writeln!(text, "  {} {}:{}", dim(rule.id), bad(kind), lines.join("\n    "));
+    }
+    if !findings.is_empty() {
+        let _ = writeln!(text, "  {}", dim("gguf-assay explain RULE says what to do"));
     }
 }
 
@@ -250,6 +254,7 @@ fn findings_json(findings: &[Finding]) -> Json {
             }
         };
         json["kind"] = finding.kind().into();
+        json["rule"] = finding.rule().id.into();
         json
     });
     each.collect()
