@@ -101,7 +101,7 @@ fn check_names(case: &NamesCase, say: &mut impl FnMut(String)) {
         say("nothing is changed, and it is to be refused".into());
     }
     if refused == case.says.is_empty() {
-        say("`says` is what a refusal has to name, of a case that is to be refused".into());
+        say("`says` has what a refusal has to name, in a case that is to be refused".into());
     }
     if !case.rule.id.starts_with("NAMES-") {
         say("its rule is one of names".into());

@@ -120,7 +120,7 @@ pub struct NamesCase {
     pub to: Side,
     /// The pair that it is made of.
     pub pair: Arc<Pair>,
-    /// What a refusal has to name, so that somebody can find what is wrong.
+    /// A refusal has to name one of these, so that somebody can find what is wrong.
     pub says: Vec<String>,
     verdict: Verdict,
     edits: Vec<Edit>,
@@ -569,7 +569,7 @@ impl NamesCase {
                         Data::Bytes(bytes) => PairNumbers::Sha256(crate::sha256(&bytes)),
                         Data::Zeros(_) => PairNumbers::Other,
                     };
-                    let from = origins.get(&name).cloned();
+                    let from = origins.get(&name).filter(|_| !self.is_edited()).cloned();
                     names.insert(name, ExpectedName { from, shape: tensor.dims, numbers });
                 }
             }

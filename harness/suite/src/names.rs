@@ -115,9 +115,10 @@ fn is_same(expected: &Json, found: &Json) -> bool {
     }
 }
 
-/// What a refusal does not name, though the case asks for it.
-pub(crate) fn unsaid<'a>(case: &'a NamesCase, message: &str) -> Option<&'a str> {
-    case.says.iter().map(String::as_str).find(|part| !message.contains(part))
+/// What a refusal ought to name, if it names none of it.
+pub(crate) fn unsaid(case: &NamesCase, message: &str) -> Option<String> {
+    let said = case.says.iter().any(|part| message.contains(part.as_str()));
+    (!said && !case.says.is_empty()).then(|| case.says.join(" or "))
 }
 
 fn shown(name: &str) -> String {
@@ -169,7 +170,8 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let changes: [(fn(&mut NamesValue), &str); 8] = [
+        type Change = fn(&mut NamesValue);
+        let changes: [(Change, &str); 8] = [
             (|v| v.names[0].name = "c.weight".into(), "a.weight is not there; it has c.weight"),
             (|v| v.names.push(v.names[0].clone()), "a.weight is there twice"),
             (

@@ -115,8 +115,8 @@ fn explain_blocks(text: &mut String, case: &BlockCase) -> Result<()> {
 /// What is given, and what is expected on the other side.
 fn explain_names(text: &mut String, case: &NamesCase) -> Result<()> {
     let _ = writeln!(text, "  pair    {}, to {}", case.pair.name, case.to.name());
-    for part in &case.says {
-        let _ = writeln!(text, "  says    a refusal names {part}");
+    if !case.says.is_empty() {
+        let _ = writeln!(text, "  says    a refusal names {}", case.says.join(" or "));
     }
     let _ = writeln!(text, "\ngiven, of the architecture {}", case.architecture()?);
     let rows: Vec<(String, Vec<u64>)> = match case.input()? {
