@@ -105,6 +105,7 @@ pub(crate) struct Field {
     pub(crate) default: Option<Expression>,
     pub(crate) when: Option<Expression>,
     pub(crate) written_when: Option<Expression>,
+    pub(crate) blocks: Option<Expression>,
 }
 
 #[derive(Debug)]
@@ -301,7 +302,7 @@ impl Architecture {
     pub(crate) fn parse(text: &str) -> Result<Architecture, String> {
         let file: DataFile = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut parts = Parts::default();
-        parts.add(&file, None, false)?;
+        parts.add(&file, None, false, &BTreeMap::new())?;
         let name = file.name.clone().ok_or("an architecture needs a `name`")?;
         if file.classes.is_empty() {
             return Err("an architecture needs `classes`".into());
@@ -364,11 +365,21 @@ struct Parts {
 
 impl Parts {
     /// Adds a file: first what it includes, so that it can say otherwise.
-    fn add(&mut self, file: &DataFile, when: Option<&str>, optional: bool) -> Result<(), String> {
+    fn add(
+        &mut self,
+        file: &DataFile,
+        when: Option<&str>,
+        optional: bool,
+        rename: &BTreeMap<String, String>,
+    ) -> Result<(), String> {
         for include in &file.include {
+            let mut rename = rename.clone();
             let (part, condition, all_optional) = match include {
                 Include::Whole(part) => (part, None, false),
-                Include::Some(some) => (&some.part, some.when.as_deref(), some.optional),
+                Include::Some(some) => {
+                    rename.extend(some.rename.clone());
+                    (&some.part, some.when.as_deref(), some.optional)
+                }
             };
             let text = SHARED.iter().find(|(stem, _)| stem == part).map(|(_, text)| text);
             let text = text.ok_or_else(|| format!("there is no shared/{part}.toml"))?;
@@ -378,12 +389,12 @@ impl Parts {
                 return Err(format!("shared/{part}.toml is no architecture"));
             }
             let condition = both(when, condition);
-            self.add(&shared, condition.as_deref(), optional || all_optional)
+            self.add(&shared, condition.as_deref(), optional || all_optional, &rename)
                 .map_err(|error| format!("shared/{part}.toml: {error}"))?;
         }
         for row in &file.tensors {
             let error = |error| format!("{}: {error}", row.gguf);
-            self.rows.push(parse_row(row, when, optional).map_err(error)?);
+            self.rows.push(parse_row(row, when, optional, rename).map_err(error)?);
         }
         for row in &file.dropped {
             let parameter = Pattern::new(&row.transformers);
@@ -458,11 +469,23 @@ fn both(outer: Option<&str>, inner: Option<&str>) -> Option<String> {
     }
 }
 
-fn parse_row(row: &TensorRow, when: Option<&str>, optional: bool) -> Result<Row, String> {
+/// A parameter's name with another beginning.
+fn renamed(parameter: &str, rename: &BTreeMap<String, String>) -> String {
+    let found = rename.iter().find_map(|(from, to)| Some((to, parameter.strip_prefix(from)?)));
+    found.map_or_else(|| parameter.to_owned(), |(to, rest)| format!("{to}{rest}"))
+}
+
+fn parse_row(
+    row: &TensorRow,
+    when: Option<&str>,
+    optional: bool,
+    rename: &BTreeMap<String, String>,
+) -> Result<Row, String> {
     let dims = row.dims.split(',').map(|dim| Expression::parse(dim.trim()));
     let dims = dims.collect::<Result<Vec<_>, _>>()?;
     let tensor = Pattern::new(&row.gguf);
-    let parameters = row.transformers.as_slice();
+    let parameters = row.transformers.as_slice().iter().map(|name| renamed(name, rename));
+    let parameters = &parameters.collect::<Vec<_>>()[..];
     let views = row.view.as_slice();
     let view = |parameter: &str, text: Option<&String>| match text {
         Some(text) => View::parse(text),
@@ -514,6 +537,7 @@ fn parse_field(row: &ConfigRow) -> Result<Field, String> {
         default: parse(&row.default)?,
         when: parse(&row.when)?,
         written_when: parse(&row.written_when)?,
+        blocks: parse(&row.blocks)?,
         row: row.clone(),
     })
 }

@@ -114,7 +114,6 @@ impl CheckpointMap {
         checkpoint: &[CheckpointTensor],
         config: &Json,
     ) -> CheckpointMap {
-        let (metadata, written) = config::metadata(architecture, config);
         let names: HashSet<&str> = checkpoint.iter().map(|tensor| tensor.name.as_str()).collect();
         // A tensor will be there if what it is made of is.
         let present = |tensor: &str| {
@@ -136,6 +135,7 @@ impl CheckpointMap {
                         .all(|piece| names.contains(piece.parameter.name(numbers).as_str()))
             })
         };
+        let (metadata, written) = config::metadata(architecture, config, &present);
         let hyperparameters = Hyperparameters::new(architecture, metadata, &present);
         let mut map = CheckpointMap {
             architecture,
@@ -202,7 +202,10 @@ impl CheckpointMap {
                     continue;
                 }
                 for (number, piece) in row.pieces.iter().enumerate() {
-                    let Some(numbers) = piece.parameter.matches(&tensor.name) else { continue };
+                    let Some(mut numbers) = piece.parameter.matches(&tensor.name) else { continue };
+                    if row.tensor.has_layer() && !piece.parameter.has_layer() {
+                        numbers.layer = hyperparameters.count("n_layer");
+                    }
                     if let (Some(layer), Some(blocks)) = (numbers.layer, blocks)
                         && layer >= blocks
                     {

@@ -1,9 +1,11 @@
 //! Configs: `config.json` of transformers 5, from metadata and back.
 
+use std::collections::HashMap;
+
 use gguf_assay_format::{OwnedArray, OwnedValue};
 use serde_json::{Map as Object, Value as Json, json};
 
-use crate::architecture::{Architecture, Class, Field};
+use crate::architecture::{Architecture, Class, Field, LAYER, Origin};
 use crate::data::KeyType;
 use crate::expression::{Expression, Value};
 use crate::hyperparameters::{Held, Hyperparameters, Metadata};
@@ -28,10 +30,11 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
             named(field, value)
         };
         if let (true, Some(expression)) = (field.row.each, &field.value) {
-            // No more layers than the metadata tell of one by one.
-            let count = hyperparameters.metadata.layers();
-            let blocks = hyperparameters.count("n_layer").unwrap_or(0).min(count);
-            let each = (0..blocks).map(|layer| {
+            let layers = hyperparameters.count("n_layer").unwrap_or(0);
+            if layers == 0 || layers > hyperparameters.metadata.most_layers {
+                continue;
+            }
+            let each = (0..layers).map(|layer| {
                 let names = hyperparameters.at(Some(layer));
                 named(field, expression.value(&|name| names.get(name)).ok()?)
             });
@@ -45,7 +48,8 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
             (None, Some(key)) => match hyperparameters.metadata.held.get(key) {
                 Some(Held::One(value)) => named(field, value.clone()),
                 Some(Held::Each(values)) => {
-                    values.iter().map(|value| named(field, value.clone())).collect()
+                    let most = field.row.list.map_or(values.len(), |[of_field, _]| of_field);
+                    values.iter().take(most).map(|value| named(field, value.clone())).collect()
                 }
                 None => None,
             },
@@ -131,10 +135,24 @@ pub(crate) struct Written {
     pub(crate) value: OwnedValue,
 }
 
-/// The metadata that a config comes to.
-pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata, Vec<Written>) {
+/// The metadata that a config comes to, and a checkpoint of which `present` says whether a GGUF tensor
+/// can be made: hyperparameters of this kind have a value beside the fields.
+pub(crate) fn metadata(
+    architecture: &Architecture,
+    config: &Json,
+    present: &dyn Fn(&str) -> bool,
+) -> (Metadata, Vec<Written>) {
     let config = &with_rope_parameters(config);
-    let lookup = |name: &str| get(config, name).and_then(value_of);
+    let given: HashMap<&str, bool> = architecture
+        .hyperparameters
+        .iter()
+        .filter_map(|each| match &each.origin {
+            Origin::Present(tensor) => Some((each.name.as_str(), present(tensor))),
+            _ => None,
+        })
+        .collect();
+    let given = |name: &str| given.get(name).copied().map(Value::Bool);
+    let lookup = |name: &str| get(config, name).and_then(value_of).or_else(|| given(name));
     let mut metadata = Metadata::default();
     if let Some(vocabulary) = lookup("vocab_size").and_then(|value| value.as_u64()) {
         // The converter writes a token for each row of the embedding.
@@ -149,7 +167,17 @@ pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata,
             continue;
         }
         if let (true, Some(from)) = (field.row.each, &field.from) {
-            if let Some((values, owned)) = each_layer(config, from, key_type) {
+            let blocks = field.blocks.as_ref().map(|blocks| blocks.value(&lookup).ok());
+            let blocks = blocks.map(|blocks| blocks.and_then(|blocks| blocks.as_u64()));
+            if let Some((values, owned)) = each_layer(config, from, key_type, blocks, &given) {
+                metadata.held.insert(key.clone(), Held::Each(values));
+                written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
+            }
+            continue;
+        }
+        if let (Some([_, most]), Some(name)) = (field.row.list, &field.row.field) {
+            let list = get(config, name).and_then(Json::as_array);
+            if let Some((values, owned)) = list.and_then(|list| padded(list, most, key_type)) {
                 metadata.held.insert(key.clone(), Held::Each(values));
                 written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
             }
@@ -173,20 +201,40 @@ pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata,
     (metadata, written)
 }
 
-/// The values of a key for each layer: as many as the lists of the config that it needs have.
+/// The first elements of a list, with zeros behind them.
+fn padded(list: &[Json], most: usize, key_type: KeyType) -> Option<(Vec<Value>, OwnedArray)> {
+    let elements = list.iter().map(value_of).chain(std::iter::repeat(Some(Value::Int(0))));
+    let typed = elements.take(most).map(|value| typed(key_type, value?));
+    let (values, owned): (Vec<_>, Vec<_>) = typed.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+    let element = owned.first()?.value_type();
+    Some((values, OwnedArray::new(element, owned)))
+}
+
+/// As many layers as a config that says how many is believed to have.
+const MOST_LAYERS: u64 = 1 << 16;
+
+/// The values of a key for each layer: as many as it is said to have, or else as the lists of the
+/// config that it needs have.
 fn each_layer(
     config: &Json,
     from: &Expression,
     key_type: KeyType,
+    blocks: Option<Option<u64>>,
+    given: &dyn Fn(&str) -> Option<Value>,
 ) -> Option<(Vec<Value>, OwnedArray)> {
     let lists = from.names().into_iter().filter_map(|name| get(config, name)?.as_array());
-    let count = lists.map(Vec::len).min()?;
+    let count = match blocks {
+        Some(blocks) => blocks.filter(|blocks| *blocks <= MOST_LAYERS)?,
+        None => lists.map(Vec::len).min()?.try_into().ok()?,
+    };
     let mut values = Vec::new();
     let mut owned = Vec::new();
     for layer in 0..count {
-        let lookup = |name: &str| match get(config, name)? {
-            Json::Array(list) => value_of(list.get(layer)?),
-            value => value_of(value),
+        let lookup = |name: &str| match get(config, name) {
+            Some(Json::Array(list)) => value_of(list.get(usize::try_from(layer).ok()?)?),
+            Some(value) => value_of(value),
+            None if name == LAYER => Some(Value::Int(layer.into())),
+            None => given(name),
         };
         let (value, one) = typed(key_type, from.value(&lookup).ok()?)?;
         values.push(value);

@@ -65,6 +65,9 @@ pub(crate) struct SomeOf {
     /// None of its tensors has to be there.
     #[serde(default)]
     pub(crate) optional: bool,
+    /// What the names of its parameters begin with, and what they begin with here.
+    #[serde(default)]
+    pub(crate) rename: BTreeMap<String, String>,
 }
 
 /// A GGUF tensor and what it stands for.
@@ -173,10 +176,14 @@ pub(crate) struct ConfigRow {
     /// The texts of the config for numbers of the key.
     #[serde(default)]
     pub(crate) names: BTreeMap<String, i64>,
-    /// A value for each layer, on both sides. In `value`, `layer` is the layer's number; in `from`,
-    /// a field that is a list stands for its element.
+    /// A value for each layer, on both sides. In `value` and `from`, `layer` is the layer's number; in
+    /// `from`, a field that is a list stands for its element, and behind its end for nothing.
     #[serde(default)]
     pub(crate) each: bool,
+    /// How many values the key has, over the config's fields, if not as many as the lists have.
+    pub(crate) blocks: Option<String>,
+    /// How many elements the field has, and how many the key: those behind are 0.
+    pub(crate) list: Option<[usize; 2]>,
     /// When the field is there, over the hyperparameters.
     pub(crate) when: Option<String>,
     /// When the key is written, over the config's fields.

@@ -20,14 +20,17 @@ pub(crate) enum Held {
 pub(crate) struct Metadata {
     pub(crate) held: HashMap<String, Held>,
     pub(crate) counts: HashMap<String, u64>,
+    /// As many layers as can be looked at: the file's tensors and a few more.
+    pub(crate) most_layers: u64,
 }
 
 impl Metadata {
     /// What the file says. Of an array, as many elements are taken as the file has tensors and a few
     /// more: no more layers can be looked at.
     pub(crate) fn of(architecture: &Architecture, gguf: &Gguf<'_>) -> Metadata {
-        let mut metadata = Metadata::default();
         let most = gguf.tensors.len().saturating_add(64);
+        let mut metadata =
+            Metadata { most_layers: most.try_into().unwrap_or(u64::MAX), ..Metadata::default() };
         for key in architecture.keys() {
             match gguf.get(&architecture.full_key(key)) {
                 Some(FileValue::Array(array)) => {
@@ -44,15 +47,6 @@ impl Metadata {
             }
         }
         metadata
-    }
-
-    /// How many layers there are values of, one by one; none if there is no such key.
-    pub(crate) fn layers(&self) -> u64 {
-        let lengths = self.held.values().filter_map(|held| match held {
-            Held::Each(values) => u64::try_from(values.len()).ok(),
-            Held::One(_) => None,
-        });
-        lengths.min().unwrap_or(0)
     }
 
     pub(crate) fn get(&self, key: &str, layer: Option<u64>) -> Option<Value> {
@@ -116,10 +110,14 @@ impl Hyperparameters {
             layered: false,
         };
         this.global = this.compute(None);
-        this.layered = architecture.hyperparameters.iter().any(|each| match &each.origin {
-            Origin::Key(key) => matches!(this.metadata.held.get(key), Some(Held::Each(_))),
-            Origin::Is(is) => is.names().contains(&LAYER),
-            _ => false,
+        this.layered = architecture.hyperparameters.iter().any(|each| {
+            let default = each.default.as_ref().is_some_and(|is| is.names().contains(&LAYER));
+            let origin = match &each.origin {
+                Origin::Key(key) => matches!(this.metadata.held.get(key), Some(Held::Each(_))),
+                Origin::Is(is) => is.names().contains(&LAYER),
+                _ => false,
+            };
+            default || origin
         });
         this
     }
