@@ -16,6 +16,7 @@ import sys
 
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 BASE = dict(
     vocab_size=24,
@@ -31,8 +32,33 @@ BASE = dict(
     tie_word_embeddings=False,
 )
 EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=8)
+# Two key heads, each with three value heads; llama.cpp takes one size for both.
+DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=3, linear_value_head_dim=3, linear_conv_kernel_dim=3, layer_types=["linear_attention", "full_attention"])
+SECTIONS = dict(rope_type="default", rope_theta=10000000.0, partial_rotary_factor=0.75, mrope_section=[2, 1, 0], mrope_interleaved=True)
+SCALES = dict(attention_multiplier=0.5, embedding_multiplier=12.0, residual_multiplier=0.25, logits_scaling=8.0)
+MAMBA2 = dict(mamba_n_heads=8, mamba_n_groups=2, mamba_d_state=3, mamba_d_head=4, mamba_d_conv=3, mamba_expand=2)
+NEMOTRON = dict(num_hidden_layers=3, ssm_state_size=3, mamba_num_heads=6, mamba_head_dim=4, n_groups=2, conv_kernel=3)
 
-# Name: class, config.
+
+
+def add_next_token(folder):
+    """The block that predicts one more token, which transformers neither loads nor saves: published
+    checkpoints of Qwen have it as a layer of full attention under mtp."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    layer = next(name.split(".")[2] for name in tensors if "self_attn" in name)
+    prefix = f"model.layers.{layer}."
+    more = {name.replace(prefix, "mtp.layers.0."): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    norm = tensors["model.norm.weight"]
+    for name in ["norm", "pre_fc_norm_embedding", "pre_fc_norm_hidden"]:
+        more[f"mtp.{name}.weight"] = norm
+    more["mtp.fc.weight"] = norm.new_empty(len(norm), 2 * len(norm))
+    tensors.update((name, torch.empty_like(tensor).normal_(0.0, 0.3)) for name, tensor in more.items())
+    save_file(tensors, path, {"format": "pt"})
+
+
+# Name: class, config, and what is done to the checkpoint where transformers saves another than is
+# published.
 MODELS = {
     "gemma": ("GemmaForCausalLM", dict(BASE, head_dim=6, tie_word_embeddings=True)),
     "gemma3": ("Gemma3ForCausalLM", dict(BASE, head_dim=6, num_hidden_layers=7, sliding_window=16, tie_word_embeddings=True)),
@@ -77,11 +103,28 @@ MODELS = {
     "qwen3moe-small": ("Qwen3MoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, num_local_experts=3)),
     "phi3-small": ("Phi3ForCausalLM", dict(BASE)),
     "mamba2": ("Mamba2ForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, num_heads=8, head_dim=4, n_groups=2)),
+    # Hybrids of attention and state spaces.
+    "qwen3next": ("Qwen3NextForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **DELTA), add_next_token),
+    "qwen3next-trunk": ("Qwen3NextForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **DELTA)),
+    "qwen35": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
+    "qwen35-trunk": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, **dict(DELTA, linear_num_value_heads=2), rope_parameters=SECTIONS)),
+    "qwen35moe": ("Qwen3_5MoeForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
+    "granitehybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2)),
+    "granitehybrid-dense": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2)),
+    "granitehybrid-bamba": ("BambaForCausalLM", dict(BASE, attn_layer_indices=[1], **MAMBA2)),
+    "nemotron_h": ("NemotronHForCausalLM", dict(BASE, head_dim=6, layers_block_type=["mamba", "mlp", "attention"], **NEMOTRON)),
+    "nemotron_h_moe": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON)),
+    "falcon-h1": ("FalconH1ForCausalLM", dict(BASE, head_dim=6, mamba_d_ssm=24, mamba_rms_norm=True, mamba_n_heads=6, mamba_d_head=4, mamba_n_groups=2, mamba_d_state=3, mamba_d_conv=3)),
+    "jamba": ("JambaForCausalLM", dict(BASE, num_hidden_layers=3, num_experts=3, num_experts_per_tok=2, expert_layer_period=2, expert_layer_offset=1, attn_layer_period=3, attn_layer_offset=2, mamba_d_state=4, mamba_d_conv=3, mamba_dt_rank=5, use_mamba_kernels=False)),
+    "mamba-falcon": ("FalconMambaForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, time_step_rank=5)),
+    "kimi-linear": ("KimiLinearForCausalLM", dict(BASE, num_key_value_heads=4, moe_intermediate_size=8, num_local_experts=3, num_experts_per_tok=2, n_shared_experts=1, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, layer_types=["linear_attention", "full_attention"], mlp_layer_types=["dense", "sparse"], linear_head_dim=5, linear_num_heads=4, linear_conv_kernel_dim=3)),
+    "t5-mt5": ("MT5ForConditionalGeneration", dict(vocab_size=24, d_model=16, d_kv=6, d_ff=24, num_layers=1, num_decoder_layers=2, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
+    "t5-umt5": ("UMT5ForConditionalGeneration", dict(vocab_size=24, d_model=16, d_kv=6, d_ff=24, num_layers=1, num_decoder_layers=2, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
 }
 
 
 def make_model(name, folder):
-    kind, values = MODELS[name]
+    kind, values, *publish = MODELS[name]
     model_class = getattr(transformers, kind)
     torch.manual_seed(len(name))
     model = model_class(model_class.config_class(**values))
@@ -92,6 +135,8 @@ def make_model(name, folder):
                 if "A_log" in key:
                     tensor.abs_()
     model.save_pretrained(folder)
+    for edit in publish:
+        edit(folder)
 
 
 def convert(llama_cpp, folder, out):
@@ -109,6 +154,8 @@ def convert(llama_cpp, folder, out):
         self.gguf_writer.add_token_types([gguf.TokenType.NORMAL] * size)
 
     model_class.set_vocab = set_vocab
+    # The converter's option --no-mtp.
+    model_class.no_mtp = not any(name.startswith("mtp.") for name in load_file(folder / "model.safetensors"))
     # Gemma 3 cuts its embedding to what a tokenizer has.
     tokenizer = {"model": {"vocab": {f"t{n}": n for n in range(hparams["vocab_size"])}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))

@@ -20,7 +20,8 @@ import sys
 
 # Large, and there is a smaller pair of the same architecture.
 HEADER_ONLY = {"gpt-oss", "llama-mixtral", "phi3", "qwen2", "qwen3", "qwen3moe"}
-# Tensors whose numbers do not come back bit for bit, by the end of their names.
+DELTA = ("norm.weight", ".A_log", "pre_fc_norm_embedding.weight", "pre_fc_norm_hidden.weight")
+# Tensors whose numbers do not come back bit for bit, by the end or ends of their names.
 INEXACT = {
     "gemma": "norm.weight",
     "gemma2": "norm.weight",
@@ -28,6 +29,12 @@ INEXACT = {
     "mamba": ".A_log",
     "mamba2": ".A_log",
     "nemotron": "norm.weight",
+    # Hybrids.
+    "qwen3next": DELTA,
+    "qwen3next-trunk": DELTA,
+    "qwen35": DELTA,
+    "qwen35-trunk": DELTA,
+    "qwen35moe": DELTA,
 }
 
 
