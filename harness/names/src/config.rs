@@ -36,10 +36,16 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
             }
             let each = (0..layers).map(|layer| {
                 let names = hyperparameters.at(Some(layer));
-                named(field, expression.value(&|name| names.get(name)).ok()?)
+                let value = expression.value(&|name| names.get(name)).ok()?;
+                match field.row.listed {
+                    None => named(field, value).map(Some),
+                    Some(first) => Some(
+                        (value == Value::Bool(true)).then(|| json!(layer.saturating_add(first))),
+                    ),
+                }
             });
             if let Some(list) = each.collect::<Option<Vec<_>>>() {
-                insert(&mut config, name, list.into());
+                insert(&mut config, name, list.into_iter().flatten().collect());
             }
             continue;
         }
@@ -142,7 +148,7 @@ pub(crate) fn metadata(
     config: &Json,
     present: &dyn Fn(&str) -> bool,
 ) -> (Metadata, Vec<Written>) {
-    let config = &with_rope_parameters(config);
+    let config = &as_read_today(config);
     let given: HashMap<&str, bool> = architecture
         .hyperparameters
         .iter()
@@ -152,7 +158,13 @@ pub(crate) fn metadata(
         })
         .collect();
     let given = |name: &str| given.get(name).copied().map(Value::Bool);
-    let lookup = |name: &str| get(config, name).and_then(value_of).or_else(|| given(name));
+    let lookup = |name: &str| {
+        let count = || {
+            let list = get(config, name.strip_suffix(".count")?)?.as_array()?;
+            Some(Value::Int(list.len().try_into().ok()?))
+        };
+        get(config, name).and_then(value_of).or_else(|| given(name)).or_else(count)
+    };
     let mut metadata = Metadata::default();
     if let Some(vocabulary) = lookup("vocab_size").and_then(|value| value.as_u64()) {
         // The converter writes a token for each row of the embedding.
@@ -167,6 +179,16 @@ pub(crate) fn metadata(
             continue;
         }
         if let (true, Some(from)) = (field.row.each, &field.from) {
+            let listed = field.row.field.as_deref().zip(field.row.listed);
+            let listed = listed.and_then(|(name, first)| Some((get(config, name)?, first)));
+            let given = |name: &str, layer: u64| match (name, listed) {
+                (LAYER, _) => Some(Value::Int(layer.into())),
+                ("listed", Some((list, first))) => {
+                    let number = json!(layer.saturating_add(first));
+                    Some(Value::Bool(list.as_array()?.contains(&number)))
+                }
+                _ => lookup(name),
+            };
             let blocks = field.blocks.as_ref().map(|blocks| blocks.value(&lookup).ok());
             let blocks = blocks.map(|blocks| blocks.and_then(|blocks| blocks.as_u64()));
             if let Some((values, owned)) = each_layer(config, from, key_type, blocks, &given) {
@@ -220,7 +242,7 @@ fn each_layer(
     from: &Expression,
     key_type: KeyType,
     blocks: Option<Option<u64>>,
-    given: &dyn Fn(&str) -> Option<Value>,
+    given: &dyn Fn(&str, u64) -> Option<Value>,
 ) -> Option<(Vec<Value>, OwnedArray)> {
     let lists = from.names().into_iter().filter_map(|name| get(config, name)?.as_array());
     let count = match blocks {
@@ -233,8 +255,7 @@ fn each_layer(
         let lookup = |name: &str| match get(config, name) {
             Some(Json::Array(list)) => value_of(list.get(usize::try_from(layer).ok()?)?),
             Some(value) => value_of(value),
-            None if name == LAYER => Some(Value::Int(layer.into())),
-            None => given(name),
+            None => given(name, layer),
         };
         let (value, one) = typed(key_type, from.value(&lookup).ok()?)?;
         values.push(value);
@@ -242,6 +263,41 @@ fn each_layer(
     }
     let element = owned.first()?.value_type();
     Some((values, OwnedArray::new(element, owned)))
+}
+
+/// The config as transformers 5 reads an older one: with `rope_parameters` made of `rope_theta` and
+/// `rope_scaling`, and with its own names of layers.
+fn as_read_today(config: &Json) -> Json {
+    let mut config = with_rope_parameters(config);
+    // `_pattern_to_list` of configuration_nemotron_h.py.
+    let pattern = get(&config, "hybrid_override_pattern").and_then(Json::as_str);
+    if let (Some(pattern), None) = (pattern, get(&config, "layers_block_type")) {
+        let names = pattern.chars().map(|letter| match letter {
+            'M' => json!("linear_attention"),
+            'E' => json!("moe"),
+            '*' => json!("full_attention"),
+            '-' => json!("mlp"),
+            _ => Json::Null,
+        });
+        let names: Json = names.collect();
+        if let Json::Object(config) = &mut config {
+            config.insert("layers_block_type".into(), names);
+        }
+    }
+    for field in ["layer_types", "layers_block_type"] {
+        let Some(Json::Array(names)) = config.get_mut(field) else { continue };
+        for name in names {
+            // `_LEGACY_LAYER_TYPE_REMAP` of configuration_utils.py.
+            let today = match name.as_str() {
+                Some("mamba") => "linear_attention",
+                Some("attention") => "full_attention",
+                Some("deepseek_sparse_attention" | "qwen_sparse_attention") => "indexed_attention",
+                _ => continue,
+            };
+            *name = json!(today);
+        }
+    }
+    config
 }
 
 /// The config with `rope_parameters`, as transformers 5 reads an older one that has `rope_theta` and

@@ -182,6 +182,9 @@ pub(crate) struct ConfigRow {
     pub(crate) each: bool,
     /// How many values the key has, over the config's fields, if not as many as the lists have.
     pub(crate) blocks: Option<String>,
+    /// The field lists the layers for which `value` holds by their numbers, the first being this one; in
+    /// `from`, `listed` says whether it has the layer.
+    pub(crate) listed: Option<u64>,
     /// How many elements the field has, and how many the key: those behind are 0.
     pub(crate) list: Option<[usize; 2]>,
     /// When the field is there, over the hyperparameters.
