@@ -37,7 +37,7 @@ DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_d
 SECTIONS = dict(rope_type="default", rope_theta=10000000.0, partial_rotary_factor=0.75, mrope_section=[2, 1, 0], mrope_interleaved=True)
 SCALES = dict(attention_multiplier=0.5, embedding_multiplier=12.0, residual_multiplier=0.25, logits_scaling=8.0)
 MAMBA2 = dict(mamba_n_heads=8, mamba_n_groups=2, mamba_d_state=3, mamba_d_head=4, mamba_d_conv=3, mamba_expand=2)
-NEMOTRON = dict(num_hidden_layers=3, ssm_state_size=3, mamba_num_heads=6, mamba_head_dim=4, n_groups=2, conv_kernel=3)
+NEMOTRON = dict(num_hidden_layers=3, ssm_state_size=3, mamba_num_heads=4, mamba_head_dim=16, n_groups=2, conv_kernel=3)
 
 
 
@@ -55,6 +55,52 @@ def add_next_token(folder):
     more["mtp.fc.weight"] = norm.new_empty(len(norm), 2 * len(norm))
     tensors.update((name, torch.empty_like(tensor).normal_(0.0, 0.3)) for name, tensor in more.items())
     save_file(tensors, path, {"format": "pt"})
+
+
+def add_next_token_of_nemotron(folder):
+    """As add_next_token, but in two layers under mtp: one of attention and one of experts."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    more = {}
+    for place, part in enumerate(["q_proj", "gate.weight"]):
+        layer = next(name.split(".")[2] for name in tensors if f"mixer.{part}" in name)
+        prefix = f"backbone.layers.{layer}."
+        more.update((name.replace(prefix, f"mtp.layers.{place}."), tensor) for name, tensor in tensors.items() if name.startswith(prefix))
+    norm = tensors["backbone.norm_f.weight"]
+    for name in ["0.enorm", "0.hnorm", "1.final_layernorm"]:
+        more[f"mtp.layers.{name}.weight"] = norm
+    more["mtp.layers.0.eh_proj.weight"] = norm.new_empty(len(norm), 2 * len(norm))
+    tensors.update((name, torch.empty_like(tensor).normal_(0.0, 0.3)) for name, tensor in more.items())
+    save_file(tensors, path, {"format": "pt"})
+
+
+def edit_config(folder, edit):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    edit(config)
+    path.write_text(json.dumps(config, indent=2) + "\n")
+
+
+def rename_layers(folder):
+    """Layers as published configs name them. transformers 5 has other names for them, with which the
+    converter takes every layer for one of Mamba."""
+    names = {"linear_attention": "mamba", "full_attention": "attention"}
+    edit_config(folder, lambda config: config.update(layer_types=[names[name] for name in config["layer_types"]]))
+
+
+def publish_nemotron(folder):
+    """The layers as published configs have them, and no experts. transformers 5 writes a list, in which
+    the converter does not know the name mlp, and fields of experts, whatever the layers: the converter
+    takes such a model for one of experts."""
+
+    def edit(config):
+        letters = {"linear_attention": "M", "mlp": "-", "full_attention": "*"}
+        layers = config.pop("layers_block_type")
+        config.update(hybrid_override_pattern="".join(letters[layer] for layer in layers), num_hidden_layers=len(layers))
+        for name in [name for name in config if "moe" in name or "expert" in name or name in ("n_group", "topk_group", "norm_topk_prob", "routed_scaling_factor") or "mtp" in name or "nextn" in name]:
+            del config[name]
+
+    edit_config(folder, edit)
 
 
 # Name: class, config, and what is done to the checkpoint where transformers saves another than is
@@ -109,11 +155,12 @@ MODELS = {
     "qwen35": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
     "qwen35-trunk": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, **dict(DELTA, linear_num_value_heads=2), rope_parameters=SECTIONS)),
     "qwen35moe": ("Qwen3_5MoeForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
-    "granitehybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2)),
-    "granitehybrid-dense": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2)),
-    "granitehybrid-bamba": ("BambaForCausalLM", dict(BASE, attn_layer_indices=[1], **MAMBA2)),
-    "nemotron_h": ("NemotronHForCausalLM", dict(BASE, head_dim=6, layers_block_type=["mamba", "mlp", "attention"], **NEMOTRON)),
-    "nemotron_h_moe": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON)),
+    "granitehybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2), rename_layers),
+    "granitehybrid-dense": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=10, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2), rename_layers),
+    "granitehybrid-bamba": ("BambaForCausalLM", dict(BASE, attn_layer_indices=[1], attn_rotary_emb=2, **MAMBA2)),
+    "nemotron_h": ("NemotronHForCausalLM", dict(BASE, hidden_size=12, head_dim=6, layers_block_type=["mamba", "mlp", "attention"], **NEMOTRON), publish_nemotron),
+    "nemotron_h_moe": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, routed_scaling_factor=2.5, n_group=3, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON)),
+    "nemotron_h_moe-nextn": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, moe_latent_size=6, num_nextn_predict_layers=1, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON), add_next_token_of_nemotron),
     "falcon-h1": ("FalconH1ForCausalLM", dict(BASE, head_dim=6, mamba_d_ssm=24, mamba_rms_norm=True, mamba_n_heads=6, mamba_d_head=4, mamba_n_groups=2, mamba_d_state=3, mamba_d_conv=3)),
     "jamba": ("JambaForCausalLM", dict(BASE, num_hidden_layers=3, num_experts=3, num_experts_per_tok=2, expert_layer_period=2, expert_layer_offset=1, attn_layer_period=3, attn_layer_offset=2, mamba_d_state=4, mamba_d_conv=3, mamba_dt_rank=5, use_mamba_kernels=False)),
     "mamba-falcon": ("FalconMambaForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, time_step_rank=5)),
@@ -159,7 +206,10 @@ def convert(llama_cpp, folder, out):
     # Gemma 3 cuts its embedding to what a tokenizer has.
     tokenizer = {"model": {"vocab": {f"t{n}": n for n in range(hparams["vocab_size"])}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out)
+    # The converter asks transformers for the config, and only takes config.json where transformers does
+    # not know the class: transformers 5 gives every Nemotron-H experts.
+    as_is = {"hparams": hparams} if out.stem == "nemotron_h" else {}
+    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, **as_is)
     model.write()
     (folder / "tokenizer.json").unlink()
 

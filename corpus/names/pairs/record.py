@@ -35,6 +35,16 @@ INEXACT = {
     "qwen35": DELTA,
     "qwen35-trunk": DELTA,
     "qwen35moe": DELTA,
+    "granitehybrid": ".A_log",
+    "granitehybrid-dense": ".A_log",
+    "granitehybrid-bamba": ".A_log",
+    "nemotron_h": ".A_log",
+    "nemotron_h_moe": ".A_log",
+    "nemotron_h_moe-nextn": ".A_log",
+    "falcon-h1": ".A_log",
+    "jamba": ".A_log",
+    "mamba-falcon": ".A_log",
+    "kimi-linear": ".A_log",
 }
 
 

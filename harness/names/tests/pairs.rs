@@ -28,6 +28,10 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
     ("llama-mistral", "architectures", "Mistral's files have Llama's architecture"),
     ("llama-mistral", "model_type", "Mistral's files have Llama's architecture"),
     ("llama-mistral", "attention_bias", "Mistral has none, and no field for it"),
+    // As published; the other is what transformers 5 makes of it.
+    ("granitehybrid", "layer_types", "published configs have older names of layers"),
+    ("granitehybrid-dense", "layer_types", "published configs have older names of layers"),
+    ("nemotron_h", "layers_block_type", "published configs have hybrid_override_pattern"),
 ];
 
 fn main() {
