@@ -87,6 +87,8 @@ pub(crate) struct Row {
 pub(crate) struct Piece {
     pub(crate) parameter: Pattern,
     pub(crate) view: View,
+    /// What each number is multiplied by, over the config's fields.
+    pub(crate) scale: Vec<Expression>,
 }
 
 /// A parameter that a file does not hold.
@@ -502,12 +504,19 @@ fn parse_row(
         }
         _ => return Err("as many views as parameters, or one parameter".into()),
     };
-    let pieces = pairs.into_iter().map(|(parameter, text)| {
+    let scales = row.scale.as_slice();
+    if !matches!(scales.len(), 0 | 1) && scales.len() != pairs.len() {
+        return Err("as many scales as views, or one".into());
+    }
+    let pieces = pairs.into_iter().enumerate().map(|(place, (parameter, text))| {
         let view = view(parameter, text)?;
         if view.tensor_rank() != dims.len() {
             return Err(format!("{} dimensions, and `{}`", dims.len(), view.text()));
         }
-        Ok(Piece { parameter: Pattern::new(parameter), view })
+        let factors = scales.get(place).or(scales.first()).map_or("", String::as_str);
+        let factors = factors.split(',').map(str::trim).filter(|text| !text.is_empty());
+        let scale = factors.map(Expression::parse).collect::<Result<Vec<_>, _>>()?;
+        Ok(Piece { parameter: Pattern::new(parameter), view, scale })
     });
     let pieces = pieces.collect::<Result<Vec<_>, String>>()?;
     if pieces.is_empty() && row.note.is_none() {

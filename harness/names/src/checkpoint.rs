@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::architecture::{Architecture, Class, Row};
 use crate::config;
 use crate::data::Change;
-use crate::expression::Failure;
+use crate::expression::{Expression, Failure};
 use crate::hyperparameters::Hyperparameters;
 use crate::map::{
     Finding, MISSING_LISTED, MissingList, MissingTensor, because, class_of, expected_dims,
@@ -66,6 +66,14 @@ pub struct GgufSource {
     pub view: Option<&'static str>,
     moves: Moves,
     expert: u64,
+    factors: Vec<f32>,
+}
+
+impl GgufSource {
+    /// What each number is multiplied by, one after the other. A file does not tell it.
+    pub fn factors(&self) -> &[f32] {
+        &self.factors
+    }
 }
 
 impl GgufTensor {
@@ -77,7 +85,9 @@ impl GgufTensor {
         size: usize,
         read: impl Fn(usize) -> Option<&'a [u8]>,
     ) -> Option<Vec<u8>> {
-        if self.change != Change::None && size != 4 {
+        let changes = self.change != Change::None
+            || self.sources.iter().any(|source| source.factors.iter().any(|factor| *factor != 1.0));
+        if changes && size != 4 {
             return None;
         }
         // No more is taken than the parameters have.
@@ -94,7 +104,10 @@ impl GgufTensor {
         for source in &self.sources {
             let parameter = read(source.parameter)?;
             let (moves, expert) = (&source.moves, source.expert);
-            let change = |numbers: &mut [u8]| values::change(numbers, self.change);
+            let change = |numbers: &mut [u8]| {
+                values::scale(numbers, &source.factors);
+                values::change(numbers, self.change);
+            };
             if !values::copy(moves, expert, size, Way::IntoTensor, parameter, &mut bytes, change) {
                 return None;
             }
@@ -152,7 +165,8 @@ impl CheckpointMap {
         let mut missing_names = BTreeSet::new();
         for ((layer, place), found) in &made {
             if let Some(row) = architecture.rows.get(*place) {
-                let failed = map.make(&hyperparameters, checkpoint, row, *layer, found);
+                let factor = |factor: &Expression| config::number(config, factor);
+                let failed = map.make(&hyperparameters, checkpoint, row, *layer, found, &factor);
                 missing_names.extend(failed);
             }
         }
@@ -251,6 +265,7 @@ impl CheckpointMap {
         row: &'static Row,
         layer: Option<u64>,
         found: &Found,
+        factor: &dyn Fn(&Expression) -> Option<f32>,
     ) -> Option<String> {
         let names = hyperparameters.at(layer);
         let numbers = Numbers { layer, expert: None };
@@ -273,6 +288,12 @@ impl CheckpointMap {
                     self.findings.push(Finding::Senseless { name, reason });
                     return None;
                 }
+            };
+            let Some(factors) = piece.scale.iter().map(factor).collect::<Option<Vec<f32>>>() else {
+                let factors = piece.scale.iter().map(Expression::text).collect::<Vec<_>>();
+                let reason = format!("the config does not give {}", factors.join(" and "));
+                self.findings.push(Finding::Senseless { name, reason });
+                return None;
             };
             let count = moves.experts.map_or(1, |experts| experts.count);
             let mut experts = BTreeSet::new();
@@ -299,6 +320,7 @@ impl CheckpointMap {
                         view: (!piece.view.is_identity()).then_some(piece.view.text()),
                         moves: moves.clone(),
                         expert: *expert,
+                        factors: factors.clone(),
                     });
                 }
             }

@@ -114,10 +114,23 @@ pub(crate) fn absent(architecture: &'static Architecture) -> Vec<(&'static str, 
     architecture.absent.iter().map(|row| (row.field.as_str(), row.note.as_str())).collect()
 }
 
-/// A field of a config, by its name with dots; `None` for `null`.
+/// A field of a config, by its name with dots, or an element of a list by its number; `None` for
+/// `null`.
 pub(crate) fn get<'a>(config: &'a Json, name: &str) -> Option<&'a Json> {
-    let found = name.split('.').try_fold(config, |within, name| within.get(name))?;
+    let found = name.split('.').try_fold(config, |within, name| match within {
+        Json::Array(list) => list.get(name.parse::<usize>().ok()?),
+        within => within.get(name),
+    })?;
     (!found.is_null()).then_some(found)
+}
+
+/// What an expression over a config's fields comes to, as the `f32` that the converter takes it for.
+pub(crate) fn number(config: &Json, expression: &Expression) -> Option<f32> {
+    let value = expression.value(&|name| get(config, name).and_then(value_of)).ok()?;
+    match typed(KeyType::F32, value)?.1 {
+        OwnedValue::F32(number) => Some(number),
+        _ => None,
+    }
 }
 
 fn value_of(json: &Json) -> Option<Value> {

@@ -85,6 +85,11 @@ pub(crate) struct TensorRow {
     pub(crate) view: OneOrMany,
     #[serde(default)]
     pub(crate) value: Change,
+    /// Factors over the config's fields, with commas between them, by which each number is multiplied
+    /// one after the other: one for each view, or for all. A file does not tell them, and has a model
+    /// that is the same without.
+    #[serde(default)]
+    pub(crate) scale: OneOrMany,
     pub(crate) when: Option<String>,
     #[serde(default)]
     pub(crate) optional: bool,

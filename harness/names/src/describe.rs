@@ -37,6 +37,9 @@ impl Architecture {
                 if !piece.view.is_identity() {
                     let _ = write!(text, ": {}", piece.view.text());
                 }
+                for factor in &piece.scale {
+                    let _ = write!(text, ", times {factor}");
+                }
                 text.push('\n');
             }
             if row.change != Change::None {

@@ -171,14 +171,14 @@ fn a_missing_key() {
     );
 }
 
-/// FalconMamba has Mamba's architecture and norms that Mamba has not.
+/// GLM-4.5 has sigmoid gates only.
 #[test]
 fn a_key_of_another_class() {
-    let mut file = description("mamba");
-    set(&mut file, "mamba.ssm.dt_b_c_rms", OwnedValue::Bool(true));
+    let mut file = description("glm4moe");
+    set(&mut file, "glm4moe.expert_gating_func", OwnedValue::U32(1));
     assert_eq!(
         findings(&file),
-        ["key: mamba.ssm.dt_b_c_rms is true, and such a checkpoint gives false"]
+        ["key: glm4moe.expert_gating_func is 1, and such a checkpoint gives 2"]
     );
 }
 
