@@ -37,6 +37,7 @@ DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_d
 SECTIONS = dict(rope_type="default", rope_theta=10000000.0, partial_rotary_factor=0.75, mrope_section=[2, 1, 0], mrope_interleaved=True)
 SCALES = dict(attention_multiplier=0.5, embedding_multiplier=12.0, residual_multiplier=0.25, logits_scaling=8.0)
 MAMBA2 = dict(mamba_n_heads=8, mamba_n_groups=2, mamba_d_state=3, mamba_d_head=4, mamba_d_conv=3, mamba_expand=2)
+FALCON_H1 = dict(hidden_size=12, intermediate_size=20, head_dim=6, mamba_d_ssm=24, mamba_n_heads=6, mamba_d_head=4, mamba_n_groups=2, mamba_d_state=3, mamba_d_conv=3)
 NEMOTRON = dict(num_hidden_layers=3, ssm_state_size=3, mamba_num_heads=4, mamba_head_dim=16, n_groups=2, conv_kernel=3)
 
 
@@ -161,7 +162,8 @@ MODELS = {
     "nemotron_h": ("NemotronHForCausalLM", dict(BASE, hidden_size=12, head_dim=6, layers_block_type=["mamba", "mlp", "attention"], **NEMOTRON), publish_nemotron),
     "nemotron_h_moe": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, routed_scaling_factor=2.5, n_group=3, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON)),
     "nemotron_h_moe-nextn": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, moe_latent_size=6, num_nextn_predict_layers=1, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON), add_next_token_of_nemotron),
-    "falcon-h1": ("FalconH1ForCausalLM", dict(BASE, head_dim=6, mamba_d_ssm=24, mamba_rms_norm=True, mamba_n_heads=6, mamba_d_head=4, mamba_n_groups=2, mamba_d_state=3, mamba_d_conv=3)),
+    "falcon-h1": ("FalconH1ForCausalLM", dict(BASE | FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False, embedding_multiplier=5.65, lm_head_multiplier=0.039, attention_in_multiplier=0.9, attention_out_multiplier=0.93, key_multiplier=0.39, ssm_in_multiplier=1.25, ssm_out_multiplier=0.23, mlp_multipliers=[0.88, 0.31], ssm_multipliers=[0.35, 0.25, 0.17, 0.5, 0.41])),
+    "falcon-h1-plain": ("FalconH1ForCausalLM", dict(BASE | FALCON_H1, tie_word_embeddings=True)),
     "jamba": ("JambaForCausalLM", dict(BASE, num_hidden_layers=3, num_experts=3, num_experts_per_tok=2, expert_layer_period=2, expert_layer_offset=1, attn_layer_period=3, attn_layer_offset=2, mamba_d_state=4, mamba_d_conv=3, mamba_dt_rank=5, use_mamba_kernels=False)),
     "mamba-falcon": ("FalconMambaForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, time_step_rank=5)),
     "kimi-linear": ("KimiLinearForCausalLM", dict(BASE, num_key_value_heads=4, moe_intermediate_size=8, num_local_experts=3, num_experts_per_tok=2, n_shared_experts=1, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, layer_types=["linear_attention", "full_attention"], mlp_layer_types=["dense", "sparse"], linear_head_dim=5, linear_num_heads=4, linear_conv_kernel_dim=3)),
