@@ -132,6 +132,9 @@ pub(crate) enum Origin {
     CountOf(String),
     LargestOf(String),
     Present(String),
+    PresentEach(Pattern),
+    First(Expression),
+    Step(Expression),
 }
 
 /// There is no map of an architecture.
@@ -424,8 +427,15 @@ impl Parts {
             origins.extend(row.count_of.clone().map(Origin::CountOf));
             origins.extend(row.largest_of.clone().map(Origin::LargestOf));
             origins.extend(row.present.clone().map(Origin::Present));
+            let pattern = row.present_each.as_deref().map(Pattern::new);
+            origins.extend(pattern.map(Origin::PresentEach));
+            origins.extend(
+                row.first.as_deref().map(Expression::parse).transpose()?.map(Origin::First),
+            );
+            origins
+                .extend(row.step.as_deref().map(Expression::parse).transpose()?.map(Origin::Step));
             let (Some(origin), true) = (origins.pop(), origins.is_empty()) else {
-                return Err(format!("{name} needs one of key, is, count_of, largest_of, present"));
+                return Err(format!("{name} needs one origin: key, is, count_of, ..."));
             };
             let default = row.default.as_deref().map(Expression::parse).transpose()?;
             let name = name.clone();
@@ -439,7 +449,7 @@ impl Parts {
 
 /// The metadata of an example; the number under `tokenizer.ggml.tokens` is how many there are.
 fn example(rows: &BTreeMap<String, toml::Value>) -> Result<Metadata, String> {
-    let mut metadata = Metadata::default();
+    let mut metadata = Metadata { most_layers: 64, ..Metadata::default() };
     for (key, value) in rows {
         let scalar = |value: &toml::Value| match value {
             toml::Value::Integer(int) => Ok(Value::Int((*int).into())),
@@ -557,7 +567,7 @@ fn in_order(mut open: BTreeMap<String, Hyperparameter>) -> Result<Vec<Hyperparam
     while !open.is_empty() {
         let ready = open.values().find(|each| {
             let is = match &each.origin {
-                Origin::Is(expression) => Some(expression),
+                Origin::Is(of) | Origin::First(of) | Origin::Step(of) => Some(of),
                 _ => None,
             };
             let needs = is.into_iter().chain(&each.default).flat_map(Expression::names);

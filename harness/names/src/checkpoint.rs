@@ -148,7 +148,8 @@ impl CheckpointMap {
                         .all(|piece| names.contains(piece.parameter.name(numbers).as_str()))
             })
         };
-        let (metadata, written) = config::metadata(architecture, config, &present);
+        let most = checkpoint.len().saturating_add(64).try_into().unwrap_or(u64::MAX);
+        let (metadata, written) = config::metadata(architecture, config, most, &present);
         let hyperparameters = Hyperparameters::new(architecture, metadata, &present);
         let mut map = CheckpointMap {
             architecture,

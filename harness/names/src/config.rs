@@ -159,6 +159,7 @@ pub(crate) struct Written {
 pub(crate) fn metadata(
     architecture: &Architecture,
     config: &Json,
+    most_layers: u64,
     present: &dyn Fn(&str) -> bool,
 ) -> (Metadata, Vec<Written>) {
     let config = &as_read_today(config);
@@ -178,7 +179,7 @@ pub(crate) fn metadata(
         };
         get(config, name).and_then(value_of).or_else(|| given(name)).or_else(count)
     };
-    let mut metadata = Metadata::default();
+    let mut metadata = Metadata { most_layers, ..Metadata::default() };
     if let Some(vocabulary) = lookup("vocab_size").and_then(|value| value.as_u64()) {
         // The converter writes a token for each row of the embedding.
         metadata.counts.insert("tokenizer.ggml.tokens".into(), vocabulary);

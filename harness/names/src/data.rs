@@ -217,7 +217,7 @@ pub(crate) struct AbsentRow {
     pub(crate) note: String,
 }
 
-/// Where a hyperparameter comes from: exactly one of the first five.
+/// Where a hyperparameter comes from: exactly one of the first seven.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HyperparameterRow {
@@ -231,6 +231,12 @@ pub(crate) struct HyperparameterRow {
     pub(crate) largest_of: Option<String>,
     /// Whether there is a tensor of this name.
     pub(crate) present: Option<String>,
+    /// Whether the layer has a tensor of this name.
+    pub(crate) present_each: Option<String>,
+    /// The first layer for which this holds.
+    pub(crate) first: Option<String>,
+    /// How far behind it the second one is.
+    pub(crate) step: Option<String>,
     /// An expression for files without the key.
     pub(crate) default: Option<String>,
 }

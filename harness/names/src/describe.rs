@@ -91,6 +91,9 @@ impl Architecture {
                 Origin::CountOf(key) => format!("the length of {key}"),
                 Origin::LargestOf(key) => format!("the largest of {}", self.full_key(key)),
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
+                Origin::PresentEach(tensor) => format!("whether the layer has {tensor}"),
+                Origin::First(holds) => format!("the first layer where {holds}"),
+                Origin::Step(holds) => format!("the layers between the first two where {holds}"),
             };
             let _ = write!(text, "  {} = {origin}", each.name);
             if let Some(default) = &each.default {

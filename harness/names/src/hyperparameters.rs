@@ -6,6 +6,7 @@ use gguf_assay_format::{Gguf, Value as FileValue};
 
 use crate::architecture::{Architecture, Example, LAYER, Origin};
 use crate::expression::{Failure, Value};
+use crate::pattern::Numbers;
 
 /// What a key holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +83,10 @@ pub(crate) struct Hyperparameters {
     pub(crate) architecture: &'static Architecture,
     pub(crate) metadata: Metadata,
     present: HashSet<String>,
+    /// Names and layers.
+    present_each: HashSet<(&'static str, u64)>,
+    /// The first layers for which something holds, by the hyperparameter's name.
+    first_layers: HashMap<&'static str, Vec<u64>>,
     global: HashMap<&'static str, Value>,
     /// Whether some are different in each layer.
     layered: bool,
@@ -94,6 +99,7 @@ impl Hyperparameters {
         metadata: Metadata,
         present: &dyn Fn(&str) -> bool,
     ) -> Hyperparameters {
+        let present_layer = present;
         let present = architecture
             .hyperparameters
             .iter()
@@ -106,6 +112,8 @@ impl Hyperparameters {
             architecture,
             metadata,
             present,
+            present_each: HashSet::new(),
+            first_layers: HashMap::new(),
             global: HashMap::new(),
             layered: false,
         };
@@ -115,10 +123,33 @@ impl Hyperparameters {
             let origin = match &each.origin {
                 Origin::Key(key) => matches!(this.metadata.held.get(key), Some(Held::Each(_))),
                 Origin::Is(is) => is.names().contains(&LAYER),
+                Origin::PresentEach(_) => true,
                 _ => false,
             };
             default || origin
         });
+        let layers = this.blocks().unwrap_or(0).min(this.metadata.most_layers);
+        for each in &architecture.hyperparameters {
+            match &each.origin {
+                Origin::PresentEach(tensor) => {
+                    let name = |layer| tensor.name(Numbers { layer: Some(layer), expert: None });
+                    let found = (0..layers).filter(|layer| present_layer(&name(*layer)));
+                    this.present_each.extend(found.map(|layer| (each.name.as_str(), layer)));
+                }
+                Origin::First(holds) | Origin::Step(holds) => {
+                    let found = (0..layers).filter(|layer| {
+                        let names = this.at(Some(*layer));
+                        holds.value(&|name| names.get(name)) == Ok(Value::Bool(true))
+                    });
+                    let found = found.take(2).collect();
+                    this.first_layers.insert(&each.name, found);
+                }
+                _ => {}
+            }
+        }
+        if !this.first_layers.is_empty() {
+            this.global = this.compute(None);
+        }
         this
     }
 
@@ -154,6 +185,16 @@ impl Hyperparameters {
                     _ => self.metadata.get(key, None),
                 },
                 Origin::Present(tensor) => Some(Value::Bool(self.present.contains(tensor))),
+                Origin::PresentEach(_) => layer.map(|layer| {
+                    Value::Bool(self.present_each.contains(&(each.name.as_str(), layer)))
+                }),
+                Origin::First(_) => {
+                    self.first_layer(&each.name, 0).map(|layer| Value::Int(layer.into()))
+                }
+                Origin::Step(_) => {
+                    let pair = self.first_layer(&each.name, 0).zip(self.first_layer(&each.name, 1));
+                    pair.map(|(first, second)| Value::Int(i128::from(second) - i128::from(first)))
+                }
             };
             let default = || {
                 // A key that is an array has a value for each layer, and no default.
@@ -169,6 +210,10 @@ impl Hyperparameters {
             }
         }
         values
+    }
+
+    fn first_layer(&self, name: &str, place: usize) -> Option<u64> {
+        self.first_layers.get(name)?.get(place).copied()
     }
 
     /// What names stand for, in a layer or outside all.
@@ -205,7 +250,10 @@ impl Hyperparameters {
                     .into_iter()
                     .find(|name| !self.global.contains_key(name))
                     .and_then(|name| self.key_of(name)),
-                Origin::Present(_) => None,
+                Origin::Present(_)
+                | Origin::PresentEach(_)
+                | Origin::First(_)
+                | Origin::Step(_) => None,
             }
         })
     }
