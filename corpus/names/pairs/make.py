@@ -167,8 +167,8 @@ MODELS = {
     "jamba": ("JambaForCausalLM", dict(BASE, hidden_size=12, intermediate_size=10, num_hidden_layers=4, num_experts=3, num_experts_per_tok=2, expert_layer_period=3, expert_layer_offset=0, attn_layer_period=2, attn_layer_offset=1, mamba_d_state=4, mamba_d_conv=3, mamba_dt_rank=5)),
     "mamba-falcon": ("FalconMambaForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, time_step_rank=5)),
     "kimi-linear": ("KimiLinearForCausalLM", dict(BASE, num_key_value_heads=4, moe_intermediate_size=8, num_local_experts=3, num_experts_per_tok=2, n_shared_experts=1, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, layer_types=["linear_attention", "full_attention"], mlp_layer_types=["dense", "sparse"], linear_head_dim=5, linear_num_heads=4, linear_conv_kernel_dim=3)),
-    "t5-mt5": ("MT5ForConditionalGeneration", dict(vocab_size=24, d_model=16, d_kv=6, d_ff=24, num_layers=1, num_decoder_layers=2, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
-    "t5-umt5": ("UMT5ForConditionalGeneration", dict(vocab_size=24, d_model=16, d_kv=6, d_ff=24, num_layers=1, num_decoder_layers=2, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
+    "t5-mt5": ("MT5ForConditionalGeneration", dict(vocab_size=24, d_model=12, d_kv=6, d_ff=20, num_layers=2, num_decoder_layers=1, relative_attention_num_buckets=10, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
+    "t5-umt5": ("UMT5ForConditionalGeneration", dict(vocab_size=24, d_model=12, d_kv=6, d_ff=20, num_layers=2, num_decoder_layers=1, relative_attention_num_buckets=10, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
 }
 
 

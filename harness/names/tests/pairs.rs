@@ -30,6 +30,10 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
     ("llama-mistral", "architectures", "Mistral's files have Llama's architecture"),
     ("llama-mistral", "model_type", "Mistral's files have Llama's architecture"),
     ("llama-mistral", "attention_bias", "Mistral has none, and no field for it"),
+    ("t5-mt5", "architectures", "MT5's files have T5's architecture"),
+    ("t5-mt5", "model_type", "MT5's files have T5's architecture"),
+    ("t5-mt5", "n_positions", "MT5 has no such field, and the converter writes 512"),
+    ("t5-umt5", "n_positions", "UMT5 has no such field, and the converter writes 512"),
     // In the weights.
     ("falcon-h1", "embedding_multiplier", FACTOR),
     ("falcon-h1", "lm_head_multiplier", FACTOR),
