@@ -89,6 +89,31 @@ def rename_layers(folder):
     edit_config(folder, lambda config: config.update(layer_types=[names[name] for name in config["layer_types"]]))
 
 
+def publish_kimi(folder):
+    """Names and fields as published, without which the converter stops: transformers 5 saves the feed-forward
+    parts without experts under block_sparse_moe, too, and has its own fields for linear_attn_config,
+    first_k_dense_replace and the router's function, which the converter needs."""
+
+    def edit(config):
+        layers = list(enumerate(config["layer_types"], 1))
+        config["linear_attn_config"] = {
+            "full_attn_layers": [number for number, name in layers if name == "full_attention"],
+            "kda_layers": [number for number, name in layers if name == "linear_attention"],
+            "head_dim": config["linear_head_dim"],
+            "num_heads": config["linear_num_heads"],
+            "short_conv_kernel_size": config["linear_conv_kernel_dim"],
+        }
+        config["first_k_dense_replace"] = config["mlp_layer_types"].count("dense")
+        config["moe_router_activation_func"] = "sigmoid"
+
+    edit_config(folder, edit)
+    path = folder / "model.safetensors"
+    dense = [f"block_sparse_moe.{part}_proj" for part in ("gate", "up", "down")]
+    tensors = load_file(path)
+    names = {name: name.replace("block_sparse_moe", "mlp") if any(part in name for part in dense) else name for name in tensors}
+    save_file({names[name]: tensor for name, tensor in tensors.items()}, path, {"format": "pt"})
+
+
 def publish_nemotron(folder):
     """The layers as published configs have them, and no experts. transformers 5 writes a list, in which
     the converter does not know the name mlp, and fields of experts, whatever the layers: the converter
@@ -166,7 +191,7 @@ MODELS = {
     "falcon-h1-plain": ("FalconH1ForCausalLM", dict(BASE | FALCON_H1, tie_word_embeddings=True)),
     "jamba": ("JambaForCausalLM", dict(BASE, hidden_size=12, intermediate_size=10, num_hidden_layers=4, num_experts=3, num_experts_per_tok=2, expert_layer_period=3, expert_layer_offset=0, attn_layer_period=2, attn_layer_offset=1, mamba_d_state=4, mamba_d_conv=3, mamba_dt_rank=5)),
     "mamba-falcon": ("FalconMambaForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, time_step_rank=5)),
-    "kimi-linear": ("KimiLinearForCausalLM", dict(BASE, num_key_value_heads=4, moe_intermediate_size=8, num_local_experts=3, num_experts_per_tok=2, n_shared_experts=1, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, layer_types=["linear_attention", "full_attention"], mlp_layer_types=["dense", "sparse"], linear_head_dim=5, linear_num_heads=4, linear_conv_kernel_dim=3)),
+    "kimi-linear": ("KimiLinearForCausalLM", dict(BASE, hidden_size=12, intermediate_size=20, num_key_value_heads=4, moe_intermediate_size=8, num_local_experts=3, num_experts_per_tok=2, n_shared_experts=1, kv_lora_rank=10, qk_nope_head_dim=3, qk_rope_head_dim=2, v_head_dim=6, layer_types=["linear_attention", "full_attention"], mlp_layer_types=["dense", "sparse"], linear_head_dim=7, linear_num_heads=4, linear_conv_kernel_dim=3), publish_kimi),
     "t5-mt5": ("MT5ForConditionalGeneration", dict(vocab_size=24, d_model=12, d_kv=6, d_ff=20, num_layers=2, num_decoder_layers=1, relative_attention_num_buckets=10, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
     "t5-umt5": ("UMT5ForConditionalGeneration", dict(vocab_size=24, d_model=12, d_kv=6, d_ff=20, num_layers=2, num_decoder_layers=1, relative_attention_num_buckets=10, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
 }
