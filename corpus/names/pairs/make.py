@@ -35,6 +35,7 @@ EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=8)
 # Two key heads, each with three value heads; llama.cpp takes one size for both.
 DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=3, linear_value_head_dim=3, linear_conv_kernel_dim=3, layer_types=["linear_attention", "full_attention"])
 SECTIONS = dict(rope_type="default", rope_theta=10000000.0, partial_rotary_factor=0.75, mrope_section=[2, 1, 0], mrope_interleaved=True)
+QSA = dict(hc_count=2, hc_lowrank=5, indexer_n_heads=2, indexer_kv_heads=1, indexer_head_dim=6, indexer_budget=8, indexer_compress_ratio=4)
 SCALES = dict(attention_multiplier=0.5, embedding_multiplier=12.0, residual_multiplier=0.25, logits_scaling=8.0)
 MAMBA2 = dict(mamba_n_heads=8, mamba_n_groups=2, mamba_d_state=3, mamba_d_head=4, mamba_d_conv=3, mamba_expand=2)
 FALCON_H1 = dict(hidden_size=12, intermediate_size=20, head_dim=6, mamba_d_ssm=24, mamba_n_heads=6, mamba_d_head=4, mamba_n_groups=2, mamba_d_state=3, mamba_d_conv=3)
@@ -181,6 +182,7 @@ MODELS = {
     "qwen35": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
     "qwen35-trunk": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, **dict(DELTA, linear_num_value_heads=2), rope_parameters=SECTIONS)),
     "qwen35moe": ("Qwen3_5MoeForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
+    "qwen4exp-plain": ("Qwen4ExpForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **dict(DELTA, layer_types=["linear_attention", "indexed_attention"]), rope_parameters=SECTIONS, **QSA)),
     "granitehybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2), rename_layers),
     "granitehybrid-dense": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=10, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2), rename_layers),
     "granitehybrid-bamba": ("BambaForCausalLM", dict(BASE, attn_layer_indices=[1], attn_rotary_emb=2, **MAMBA2)),
