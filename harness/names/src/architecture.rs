@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use serde_json::Value as Json;
 
+use crate::config;
 use crate::data::{AbsentRow, Change, ConfigRow, DataFile, Include, TensorRow};
 use crate::expression::{Expression, Value};
 use crate::hyperparameters::{Held, Metadata};
@@ -66,6 +68,7 @@ pub struct Class {
     /// As `model_type` in `config.json` has it.
     pub model_type: String,
     pub(crate) when: Option<Expression>,
+    pub(crate) chosen_when: Option<Expression>,
 }
 
 /// A GGUF tensor pattern and what it stands for.
@@ -247,6 +250,19 @@ impl Architecture {
         Err(UnknownArchitecture { name: name.to_owned(), known, nearest })
     }
 
+    /// The architecture that a checkpoint with this config becomes, by its `model_type` and, where
+    /// several have that, by what else tells them apart. `None` if there is no map of it.
+    pub fn of_config(config: &Json) -> Option<&'static Architecture> {
+        let name = config.get("model_type")?.as_str()?;
+        Architecture::all().iter().find(|architecture| {
+            architecture.classes.iter().any(|class| {
+                let chosen = class.chosen_when.as_ref();
+                class.model_type == name
+                    && chosen.is_none_or(|chosen| config::holds(config, chosen))
+            })
+        })
+    }
+
     /// `general.architecture`.
     pub fn name(&self) -> &str {
         &self.name
@@ -314,7 +330,9 @@ impl Architecture {
         }
         let classes = file.classes.iter().map(|row| {
             let when = row.when.as_deref().map(Expression::parse).transpose()?;
-            Ok(Class { name: row.class.clone(), model_type: row.model_type.clone(), when })
+            let chosen_when = row.chosen_when.as_deref().map(Expression::parse).transpose()?;
+            let (name, model_type) = (row.class.clone(), row.model_type.clone());
+            Ok(Class { name, model_type, when, chosen_when })
         });
         let classes = classes.collect::<Result<_, String>>()?;
         let hyperparameters = in_order(parts.hyperparameters)?;

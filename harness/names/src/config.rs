@@ -124,6 +124,23 @@ pub(crate) fn get<'a>(config: &'a Json, name: &str) -> Option<&'a Json> {
     (!found.is_null()).then_some(found)
 }
 
+/// What a name stands for in a config: a field, the length of a list, or whether a list has a text.
+fn named_in(config: &Json, name: &str) -> Option<Value> {
+    let list = |name: &str| get(config, name)?.as_array();
+    let count = || Some(Value::Int(list(name.strip_suffix(".count")?)?.len().try_into().ok()?));
+    let has = || {
+        let (name, text) = name.split_once(".has.")?;
+        Some(Value::Bool(list(name)?.iter().any(|each| each.as_str() == Some(text))))
+    };
+    get(config, name).and_then(value_of).or_else(count).or_else(has)
+}
+
+/// Whether a condition over a config's fields holds.
+pub(crate) fn holds(config: &Json, condition: &Expression) -> bool {
+    let config = &as_read_today(config);
+    condition.value(&|name| named_in(config, name)) == Ok(Value::Bool(true))
+}
+
 /// What an expression over a config's fields comes to, as the `f32` that the converter takes it for.
 pub(crate) fn number(config: &Json, expression: &Expression) -> Option<f32> {
     let value = expression.value(&|name| get(config, name).and_then(value_of)).ok()?;
@@ -172,13 +189,7 @@ pub(crate) fn metadata(
         })
         .collect();
     let given = |name: &str| given.get(name).copied().map(Value::Bool);
-    let lookup = |name: &str| {
-        let count = || {
-            let list = get(config, name.strip_suffix(".count")?)?.as_array()?;
-            Some(Value::Int(list.len().try_into().ok()?))
-        };
-        get(config, name).and_then(value_of).or_else(|| given(name)).or_else(count)
-    };
+    let lookup = |name: &str| named_in(config, name).or_else(|| given(name));
     let mut metadata = Metadata { most_layers, ..Metadata::default() };
     if let Some(vocabulary) = lookup("vocab_size").and_then(|value| value.as_u64()) {
         // The converter writes a token for each row of the embedding.

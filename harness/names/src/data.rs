@@ -46,6 +46,8 @@ pub(crate) struct ClassRow {
     pub(crate) model_type: String,
     /// When a file is one of it.
     pub(crate) when: Option<String>,
+    /// When a checkpoint of it becomes this architecture, over the config's fields, if there are several.
+    pub(crate) chosen_when: Option<String>,
 }
 
 /// A file of `shared/`, all of it or under a condition.
