@@ -45,6 +45,8 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
     // As published; the other is what transformers 5 makes of it.
     ("granitehybrid", "layer_types", "published configs have older names of layers"),
     ("granitehybrid-dense", "layer_types", "published configs have older names of layers"),
+    ("granite-hybrid", "layer_types", "published configs have older names of layers"),
+    ("granitemoe-hybrid", "layer_types", "published configs have older names of layers"),
     ("nemotron_h", "layers_block_type", "published configs have hybrid_override_pattern"),
 ];
 
@@ -251,6 +253,10 @@ fn names_of_gguf(pair: &Pair) -> Result<(), Failed> {
     let gguf = pair.gguf()?;
     let architecture =
         Architecture::find(gguf.get("general.architecture").unwrap().as_str().unwrap())?;
+    if !is_otherwise(pair, "model_type") {
+        let chosen = Architecture::of_config(&pair.config).map(Architecture::name);
+        same("architecture", chosen, Some(architecture.name()))?;
+    }
     let map = CheckpointMap::of(architecture, &pair.checkpoint(), &pair.config);
     complete(&map.findings)?;
     let found: BTreeMap<String, Vec<u64>> =
