@@ -411,9 +411,17 @@ impl Parts {
             if shared.name.is_some() || !shared.classes.is_empty() {
                 return Err(format!("shared/{part}.toml is no architecture"));
             }
+            let rows = self.rows.len();
             let condition = both(when, condition);
             self.add(&shared, condition.as_deref(), optional || all_optional, &rename)
                 .map_err(|error| format!("shared/{part}.toml: {error}"))?;
+            let mut pieces = self.rows.iter().skip(rows).flat_map(|row| &row.pieces);
+            if let Some(unused) = rename
+                .values()
+                .find(|to| !pieces.any(|piece| piece.parameter.text().starts_with(to.as_str())))
+            {
+                return Err(format!("shared/{part}.toml has nothing that becomes {unused}"));
+            }
         }
         for row in &file.tensors {
             let error = |error| format!("{}: {error}", row.gguf);

@@ -229,7 +229,7 @@ impl CheckpointMap {
                     }
                     if !hyperparameters.at(numbers.layer).holds(row.when.as_ref()) {
                         let when = row.when.as_ref().map(ToString::to_string).unwrap_or_default();
-                        reason = Some(format!("it belongs there only where {when}"));
+                        reason.get_or_insert_with(|| format!("it belongs there only where {when}"));
                         continue;
                     }
                     has_place = true;

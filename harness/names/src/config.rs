@@ -215,7 +215,8 @@ pub(crate) fn metadata(
                 _ => lookup(name),
             };
             let blocks = field.blocks.as_ref().map(|blocks| blocks.value(&lookup).ok());
-            let blocks = blocks.map(|blocks| blocks.and_then(|blocks| blocks.as_u64()));
+            // As of a file, no more layers are looked at than there can be.
+            let blocks = blocks.map(|blocks| blocks?.as_u64().filter(|it| *it <= most_layers));
             if let Some((values, owned)) = each_layer(config, from, key_type, blocks, &given) {
                 metadata.held.insert(key.clone(), Held::Each(values));
                 written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
@@ -257,9 +258,6 @@ fn padded(list: &[Json], most: usize, key_type: KeyType) -> Option<(Vec<Value>, 
     Some((values, OwnedArray::new(element, owned)))
 }
 
-/// As many layers as a config that says how many is believed to have.
-const MOST_LAYERS: u64 = 1 << 16;
-
 /// The values of a key for each layer: as many as it is said to have, or else as the lists of the
 /// config that it needs have.
 fn each_layer(
@@ -271,7 +269,7 @@ fn each_layer(
 ) -> Option<(Vec<Value>, OwnedArray)> {
     let lists = from.names().into_iter().filter_map(|name| get(config, name)?.as_array());
     let count = match blocks {
-        Some(blocks) => blocks.filter(|blocks| *blocks <= MOST_LAYERS)?,
+        Some(blocks) => blocks?,
         None => lists.map(Vec::len).min()?.try_into().ok()?,
     };
     let mut values = Vec::new();
