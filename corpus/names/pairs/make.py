@@ -16,6 +16,7 @@ import sys
 
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 BASE = dict(
     vocab_size=24,
@@ -31,8 +32,106 @@ BASE = dict(
     tie_word_embeddings=False,
 )
 EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=8)
+# Two key heads, each with three value heads; llama.cpp takes one size for both.
+DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=3, linear_value_head_dim=3, linear_conv_kernel_dim=3, layer_types=["linear_attention", "full_attention"])
+SECTIONS = dict(rope_type="default", rope_theta=10000000.0, partial_rotary_factor=0.75, mrope_section=[2, 1, 0], mrope_interleaved=True)
+QSA = dict(hc_count=2, hc_lowrank=5, indexer_n_heads=2, indexer_kv_heads=1, indexer_head_dim=6, indexer_budget=8, indexer_compress_ratio=4)
+SCALES = dict(attention_multiplier=0.5, embedding_multiplier=12.0, residual_multiplier=0.25, logits_scaling=8.0)
+MAMBA2 = dict(mamba_n_heads=8, mamba_n_groups=2, mamba_d_state=3, mamba_d_head=4, mamba_d_conv=3, mamba_expand=2)
+FALCON_H1 = dict(hidden_size=12, intermediate_size=20, head_dim=6, mamba_d_ssm=24, mamba_n_heads=6, mamba_d_head=4, mamba_n_groups=2, mamba_d_state=3, mamba_d_conv=3)
+NEMOTRON = dict(num_hidden_layers=3, ssm_state_size=3, mamba_num_heads=4, mamba_head_dim=16, n_groups=2, conv_kernel=3)
 
-# Name: class, config.
+
+
+def add_next_token(folder):
+    """The block that predicts one more token, which transformers neither loads nor saves: published
+    checkpoints of Qwen have it as a layer of full attention under mtp."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    layer = next(name.split(".")[2] for name in tensors if "self_attn" in name)
+    prefix = f"model.layers.{layer}."
+    more = {name.replace(prefix, "mtp.layers.0."): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    norm = tensors["model.norm.weight"]
+    for name in ["norm", "pre_fc_norm_embedding", "pre_fc_norm_hidden"]:
+        more[f"mtp.{name}.weight"] = norm
+    more["mtp.fc.weight"] = norm.new_empty(len(norm), 2 * len(norm))
+    tensors.update((name, torch.empty_like(tensor).normal_(0.0, 0.3)) for name, tensor in more.items())
+    save_file(tensors, path, {"format": "pt"})
+
+
+def add_next_token_of_nemotron(folder):
+    """As add_next_token, but in two layers under mtp: one of attention and one of experts."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    more = {}
+    for place, part in enumerate(["q_proj", "gate.weight"]):
+        layer = next(name.split(".")[2] for name in tensors if f"mixer.{part}" in name)
+        prefix = f"backbone.layers.{layer}."
+        more.update((name.replace(prefix, f"mtp.layers.{place}."), tensor) for name, tensor in tensors.items() if name.startswith(prefix))
+    norm = tensors["backbone.norm_f.weight"]
+    for name in ["0.enorm", "0.hnorm", "1.final_layernorm"]:
+        more[f"mtp.layers.{name}.weight"] = norm
+    more["mtp.layers.0.eh_proj.weight"] = norm.new_empty(len(norm), 2 * len(norm))
+    tensors.update((name, torch.empty_like(tensor).normal_(0.0, 0.3)) for name, tensor in more.items())
+    save_file(tensors, path, {"format": "pt"})
+
+
+def edit_config(folder, edit):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    edit(config)
+    path.write_text(json.dumps(config, indent=2) + "\n")
+
+
+def rename_layers(folder):
+    """Layers as published configs name them. transformers 5 has other names for them, with which the
+    converter takes every layer for one of Mamba."""
+    names = {"linear_attention": "mamba", "full_attention": "attention"}
+    edit_config(folder, lambda config: config.update(layer_types=[names[name] for name in config["layer_types"]]))
+
+
+def publish_kimi(folder):
+    """Names and fields as published, without which the converter stops: transformers 5 saves the feed-forward
+    parts without experts under block_sparse_moe, too, and has its own fields for linear_attn_config,
+    first_k_dense_replace and the router's function, which the converter needs."""
+
+    def edit(config):
+        layers = list(enumerate(config["layer_types"], 1))
+        config["linear_attn_config"] = {
+            "full_attn_layers": [number for number, name in layers if name == "full_attention"],
+            "kda_layers": [number for number, name in layers if name == "linear_attention"],
+            "head_dim": config["linear_head_dim"],
+            "num_heads": config["linear_num_heads"],
+            "short_conv_kernel_size": config["linear_conv_kernel_dim"],
+        }
+        config["first_k_dense_replace"] = config["mlp_layer_types"].count("dense")
+        config["moe_router_activation_func"] = "sigmoid"
+
+    edit_config(folder, edit)
+    path = folder / "model.safetensors"
+    dense = [f"block_sparse_moe.{part}_proj" for part in ("gate", "up", "down")]
+    tensors = load_file(path)
+    names = {name: name.replace("block_sparse_moe", "mlp") if any(part in name for part in dense) else name for name in tensors}
+    save_file({names[name]: tensor for name, tensor in tensors.items()}, path, {"format": "pt"})
+
+
+def publish_nemotron(folder):
+    """The layers as published configs have them, and no experts. transformers 5 writes a list, in which
+    the converter does not know the name mlp, and fields of experts, whatever the layers: the converter
+    takes such a model for one of experts."""
+
+    def edit(config):
+        letters = {"linear_attention": "M", "mlp": "-", "full_attention": "*"}
+        layers = config.pop("layers_block_type")
+        config.update(hybrid_override_pattern="".join(letters[layer] for layer in layers), num_hidden_layers=len(layers))
+        for name in [name for name in config if "moe" in name or "expert" in name or name in ("n_group", "topk_group", "norm_topk_prob", "routed_scaling_factor") or "mtp" in name or "nextn" in name]:
+            del config[name]
+
+    edit_config(folder, edit)
+
+
+# Name: class, config, and what is done to the checkpoint where transformers saves another than is
+# published.
 MODELS = {
     "gemma": ("GemmaForCausalLM", dict(BASE, head_dim=6, tie_word_embeddings=True)),
     "gemma3": ("Gemma3ForCausalLM", dict(BASE, head_dim=6, num_hidden_layers=7, sliding_window=16, tie_word_embeddings=True)),
@@ -84,11 +183,34 @@ MODELS = {
     "deepseek2-v2": ("DeepseekV2ForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, q_lora_rank=10, kv_lora_rank=8, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6)),
     "mamba": ("MambaForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, time_step_rank=3)),
     "mamba2": ("Mamba2ForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, num_heads=8, head_dim=4, n_groups=2)),
+    # Hybrids of attention and state spaces.
+    "qwen3next": ("Qwen3NextForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **DELTA), add_next_token),
+    "qwen3next-trunk": ("Qwen3NextForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **DELTA)),
+    "qwen35": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
+    "qwen35-trunk": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, **dict(DELTA, linear_num_value_heads=2), rope_parameters=SECTIONS)),
+    "qwen35moe": ("Qwen3_5MoeForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
+    "qwen4exp-plain": ("Qwen4ExpForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **dict(DELTA, layer_types=["linear_attention", "indexed_attention"]), rope_parameters=SECTIONS, **QSA)),
+    "granitehybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2), rename_layers),
+    "granitehybrid-dense": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=10, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2), rename_layers),
+    "granitehybrid-bamba": ("BambaForCausalLM", dict(BASE, attn_layer_indices=[1], attn_rotary_emb=2, **MAMBA2)),
+    "granite-hybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=10, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=10, layer_types=["attention"] * 2, position_embedding_type="rope", **MAMBA2), rename_layers),
+    "granitemoe-hybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, layer_types=["attention"] * 2, position_embedding_type="rope", **MAMBA2), rename_layers),
+    "granitemoe-shared": ("GraniteMoeSharedForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10)),
+    "nemotron_h": ("NemotronHForCausalLM", dict(BASE, hidden_size=12, head_dim=6, layers_block_type=["mamba", "mlp", "attention"], **NEMOTRON), publish_nemotron),
+    "nemotron_h_moe": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, routed_scaling_factor=2.5, n_group=3, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON)),
+    "nemotron_h_moe-nextn": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, moe_latent_size=6, num_nextn_predict_layers=1, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON), add_next_token_of_nemotron),
+    "falcon-h1": ("FalconH1ForCausalLM", dict(BASE | FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False, embedding_multiplier=5.65, lm_head_multiplier=0.039, attention_in_multiplier=0.9, attention_out_multiplier=0.93, key_multiplier=0.39, ssm_in_multiplier=1.25, ssm_out_multiplier=0.23, mlp_multipliers=[0.88, 0.31], ssm_multipliers=[0.35, 0.25, 0.17, 0.5, 0.41])),
+    "falcon-h1-plain": ("FalconH1ForCausalLM", dict(BASE | FALCON_H1, tie_word_embeddings=True)),
+    "jamba": ("JambaForCausalLM", dict(BASE, hidden_size=12, intermediate_size=10, num_hidden_layers=4, num_experts=3, num_experts_per_tok=2, expert_layer_period=3, expert_layer_offset=0, attn_layer_period=2, attn_layer_offset=1, mamba_d_state=4, mamba_d_conv=3, mamba_dt_rank=5)),
+    "mamba-falcon": ("FalconMambaForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, time_step_rank=5)),
+    "kimi-linear": ("KimiLinearForCausalLM", dict(BASE, hidden_size=12, intermediate_size=20, num_key_value_heads=4, moe_intermediate_size=8, num_local_experts=3, num_experts_per_tok=2, n_shared_experts=1, kv_lora_rank=10, qk_nope_head_dim=3, qk_rope_head_dim=2, v_head_dim=6, layer_types=["linear_attention", "full_attention"], mlp_layer_types=["dense", "sparse"], linear_head_dim=7, linear_num_heads=4, linear_conv_kernel_dim=3), publish_kimi),
+    "t5-mt5": ("MT5ForConditionalGeneration", dict(vocab_size=24, d_model=12, d_kv=6, d_ff=20, num_layers=2, num_decoder_layers=1, relative_attention_num_buckets=10, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
+    "t5-umt5": ("UMT5ForConditionalGeneration", dict(vocab_size=24, d_model=12, d_kv=6, d_ff=20, num_layers=2, num_decoder_layers=1, relative_attention_num_buckets=10, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
 }
 
 
 def make_model(name, folder):
-    kind, values = MODELS[name]
+    kind, values, *publish = MODELS[name]
     model_class = getattr(transformers, kind)
     torch.manual_seed(len(name))
     model = model_class(model_class.config_class(**values))
@@ -99,6 +221,8 @@ def make_model(name, folder):
                 if "A_log" in key:
                     tensor.abs_()
     model.save_pretrained(folder)
+    for edit in publish:
+        edit(folder)
 
 
 def convert(llama_cpp, folder, out):
@@ -116,10 +240,15 @@ def convert(llama_cpp, folder, out):
         self.gguf_writer.add_token_types([gguf.TokenType.NORMAL] * size)
 
     model_class.set_vocab = set_vocab
+    # The converter's option --no-mtp.
+    model_class.no_mtp = not any(name.startswith("mtp.") for name in load_file(folder / "model.safetensors"))
     # Gemma 3 cuts its embedding to what a tokenizer has.
     tokenizer = {"model": {"vocab": {f"t{n}": n for n in range(hparams["vocab_size"])}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out)
+    # The converter asks transformers for the config, and only takes config.json where transformers does
+    # not know the class: transformers 5 gives every Nemotron-H experts.
+    as_is = {"hparams": hparams} if out.stem == "nemotron_h" else {}
+    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, **as_is)
     model.write()
     (folder / "tokenizer.json").unlink()
 

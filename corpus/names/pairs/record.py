@@ -18,7 +18,8 @@ import shutil
 import struct
 import sys
 
-# Tensors whose numbers do not come back bit for bit, by the end of their names.
+DELTA = ("norm.weight", ".A_log", "pre_fc_norm_embedding.weight", "pre_fc_norm_hidden.weight")
+# Tensors whose numbers do not come back bit for bit, by the end or ends of their names.
 INEXACT = {
     "gemma": "norm.weight",
     "gemma2": "norm.weight",
@@ -26,6 +27,23 @@ INEXACT = {
     "mamba": ".A_log",
     "mamba2": ".A_log",
     "nemotron": "norm.weight",
+    # Hybrids.
+    "qwen3next": DELTA,
+    "qwen3next-trunk": DELTA,
+    "qwen35": DELTA,
+    "qwen35-trunk": DELTA,
+    "qwen35moe": DELTA,
+    "granitehybrid": ".A_log",
+    "granitehybrid-dense": ".A_log",
+    "granitehybrid-bamba": ".A_log",
+    "nemotron_h": ".A_log",
+    "nemotron_h_moe": ".A_log",
+    "nemotron_h_moe-nextn": ".A_log",
+    "falcon-h1": ("_proj.weight", "embed_tokens.weight", "lm_head.weight", ".A_log"),
+    "falcon-h1-plain": ".A_log",
+    "jamba": ".A_log",
+    "mamba-falcon": ".A_log",
+    "kimi-linear": ".A_log",
 }
 
 

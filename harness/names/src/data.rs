@@ -46,6 +46,8 @@ pub(crate) struct ClassRow {
     pub(crate) model_type: String,
     /// When a file is one of it.
     pub(crate) when: Option<String>,
+    /// When a checkpoint of it becomes this architecture, over the config's fields, if there are several.
+    pub(crate) chosen_when: Option<String>,
 }
 
 /// A file of `shared/`, all of it or under a condition.
@@ -65,6 +67,9 @@ pub(crate) struct SomeOf {
     /// None of its tensors has to be there.
     #[serde(default)]
     pub(crate) optional: bool,
+    /// What the names of its parameters begin with, and what they begin with here.
+    #[serde(default)]
+    pub(crate) rename: BTreeMap<String, String>,
 }
 
 /// A GGUF tensor and what it stands for.
@@ -82,6 +87,11 @@ pub(crate) struct TensorRow {
     pub(crate) view: OneOrMany,
     #[serde(default)]
     pub(crate) value: Change,
+    /// Factors over the config's fields, with commas between them, by which each number is multiplied
+    /// one after the other: one for each view, or for all. A file does not tell them, and has a model
+    /// that is the same without.
+    #[serde(default)]
+    pub(crate) scale: OneOrMany,
     pub(crate) when: Option<String>,
     #[serde(default)]
     pub(crate) optional: bool,
@@ -173,10 +183,17 @@ pub(crate) struct ConfigRow {
     /// The texts of the config for numbers of the key.
     #[serde(default)]
     pub(crate) names: BTreeMap<String, i64>,
-    /// A value for each layer, on both sides. In `value`, `layer` is the layer's number; in `from`,
-    /// a field that is a list stands for its element.
+    /// A value for each layer, on both sides. In `value` and `from`, `layer` is the layer's number; in
+    /// `from`, a field that is a list stands for its element, and behind its end for nothing.
     #[serde(default)]
     pub(crate) each: bool,
+    /// How many values the key has, over the config's fields, if not as many as the lists have.
+    pub(crate) blocks: Option<String>,
+    /// The field lists the layers for which `value` holds by their numbers, the first being this one; in
+    /// `from`, `listed` says whether it has the layer.
+    pub(crate) listed: Option<u64>,
+    /// How many elements the field has, and how many the key: those behind are 0.
+    pub(crate) list: Option<[usize; 2]>,
     /// When the field is there, over the hyperparameters.
     pub(crate) when: Option<String>,
     /// When the key is written, over the config's fields.
@@ -202,7 +219,7 @@ pub(crate) struct AbsentRow {
     pub(crate) note: String,
 }
 
-/// Where a hyperparameter comes from: exactly one of the first five.
+/// Where a hyperparameter comes from: exactly one of the first seven.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HyperparameterRow {
@@ -216,6 +233,12 @@ pub(crate) struct HyperparameterRow {
     pub(crate) largest_of: Option<String>,
     /// Whether there is a tensor of this name.
     pub(crate) present: Option<String>,
+    /// Whether the layer has a tensor of this name.
+    pub(crate) present_each: Option<String>,
+    /// The first layer for which this holds.
+    pub(crate) first: Option<String>,
+    /// How far behind it the second one is.
+    pub(crate) step: Option<String>,
     /// An expression for files without the key.
     pub(crate) default: Option<String>,
 }

@@ -37,6 +37,9 @@ impl Architecture {
                 if !piece.view.is_identity() {
                     let _ = write!(text, ": {}", piece.view.text());
                 }
+                for factor in &piece.scale {
+                    let _ = write!(text, ", times {factor}");
+                }
                 text.push('\n');
             }
             if row.change != Change::None {
@@ -88,6 +91,9 @@ impl Architecture {
                 Origin::CountOf(key) => format!("the length of {key}"),
                 Origin::LargestOf(key) => format!("the largest of {}", self.full_key(key)),
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
+                Origin::PresentEach(tensor) => format!("whether the layer has {tensor}"),
+                Origin::First(holds) => format!("the first layer where {holds}"),
+                Origin::Step(holds) => format!("the layers between the first two where {holds}"),
             };
             let _ = write!(text, "  {} = {origin}", each.name);
             if let Some(default) = &each.default {

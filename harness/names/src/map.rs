@@ -714,7 +714,7 @@ fn place(hyperparameters: &Hyperparameters, name: &str) -> Result<(&'static Row,
             return Ok((row, numbers));
         }
         if let Some(when) = &row.when {
-            reason = Some(format!("it belongs there only where {when}"));
+            reason.get_or_insert_with(|| format!("it belongs there only where {when}"));
         }
     }
     Err(reason.unwrap_or_else(|| style::explain(architecture, name)))

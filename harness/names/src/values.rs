@@ -330,6 +330,13 @@ pub(crate) fn copy(
     fits
 }
 
+/// Multiplies numbers by factors, one after the other.
+pub(crate) fn scale(bytes: &mut [u8], factors: &[f32]) {
+    for factor in factors {
+        change_each(bytes, |x| x * factor);
+    }
+}
+
 /// The change of a tensor's numbers on their way into a file.
 pub(crate) fn change(bytes: &mut [u8], change: Change) {
     match change {

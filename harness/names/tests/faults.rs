@@ -31,6 +31,20 @@ fn description(pair: &str) -> Description {
     }
 }
 
+/// The config and the tensors of a pair's checkpoint.
+fn checkpoint(pair: &str) -> (serde_json::Value, Vec<CheckpointTensor>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs").join(pair);
+    let read = |name: &str| -> serde_json::Value {
+        serde_json::from_slice(&fs::read(path.join(name)).unwrap()).unwrap()
+    };
+    let source = read("source.json");
+    let tensors = source.as_object().unwrap().iter().map(|(name, entry)| CheckpointTensor {
+        name: name.clone(),
+        shape: serde_json::from_value(entry["shape"].clone()).unwrap(),
+    });
+    (read("config.json"), tensors.collect())
+}
+
 fn f32_tensor(name: &str, dims: Vec<u64>) -> TensorDescription {
     TensorDescription::zeros(name, TensorType::by_name("F32").unwrap(), &dims)
 }
@@ -171,15 +185,110 @@ fn a_missing_key() {
     );
 }
 
-/// FalconMamba has Mamba's architecture and norms that Mamba has not.
+/// GLM-4.5 has sigmoid gates only.
 #[test]
 fn a_key_of_another_class() {
-    let mut file = description("mamba");
-    set(&mut file, "mamba.ssm.dt_b_c_rms", OwnedValue::Bool(true));
+    let mut file = description("glm4moe");
+    set(&mut file, "glm4moe.expert_gating_func", OwnedValue::U32(1));
     assert_eq!(
         findings(&file),
-        ["key: mamba.ssm.dt_b_c_rms is true, and such a checkpoint gives false"]
+        ["key: glm4moe.expert_gating_func is 1, and such a checkpoint gives 2"]
     );
+}
+
+/// Older files do not list the layers of linear attention: every n-th is of another kind.
+#[test]
+fn layers_by_their_interval() {
+    let mut file = description("qwen3next");
+    file.metadata.retain(|(key, _)| key != b"qwen3next.attention.recurrent_layers");
+    set(&mut file, "qwen3next.full_attention_interval", OwnedValue::U32(2));
+    assert_eq!(findings(&file), [""; 0]);
+    let bytes = lay_out(&file).to_bytes();
+    let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+    assert_eq!(map.config["layer_types"], json!(["linear_attention", "full_attention"]));
+    set(&mut file, "qwen3next.full_attention_interval", OwnedValue::U32(3));
+    let found = findings(&file);
+    assert_eq!(
+        found[0],
+        "unmapped: blk.1.attn_k_norm.weight: it belongs there only where (layer < n_layer) and \
+         (not recurrent)"
+    );
+}
+
+/// The block behind the layers may be left out, but not in part.
+#[test]
+fn a_block_behind_the_layers() {
+    let mut file = description("nemotron_h_moe-nextn");
+    tensor(&mut file, "blk.3.attn_norm.weight").dims = vec![13];
+    assert_eq!(
+        findings(&file),
+        ["shape: blk.3.attn_norm.weight is [13], expected [12]: n_embd = 12"]
+    );
+    file.tensors.retain(|tensor| !tensor.name.starts_with(b"blk.3."));
+    assert_eq!(findings(&file), [""; 0]);
+}
+
+/// A layer is one of experts where it has a router.
+#[test]
+fn a_layer_without_its_router() {
+    let mut file = description("jamba");
+    file.tensors.retain(|tensor| tensor.name != b"blk.3.ffn_gate_inp.weight");
+    let found = findings(&file);
+    assert_eq!(
+        found[0],
+        "unmapped: blk.3.ffn_down_exps.weight: it belongs there only where has_experts"
+    );
+    assert!(found.last().unwrap().starts_with("missing: 3 tensors\n  blk.3.ffn_gate.weight"));
+}
+
+/// Factors come from the config, and what would be multiplied is not made without.
+#[test]
+fn a_factor_that_the_config_has_not() {
+    let (mut config, tensors) = checkpoint("falcon-h1");
+    config.as_object_mut().unwrap().remove("lm_head_multiplier");
+    let map = CheckpointMap::of(Architecture::find("falcon-h1").unwrap(), &tensors, &config);
+    let found: Vec<String> = map.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(found, ["no shape: output.weight: the config does not give lm_head_multiplier"]);
+}
+
+/// Of one class, the config says what becomes of it.
+#[test]
+fn one_class_for_several_architectures() {
+    let chosen =
+        |config: serde_json::Value| Architecture::of_config(&config).map(Architecture::name);
+    let granite = |layers: [&str; 2], experts: u64| {
+        chosen(json!({
+            "model_type": "granitemoehybrid", "layer_types": layers, "num_experts_per_tok": experts,
+        }))
+    };
+    assert_eq!(granite(["mamba", "attention"], 0), Some("granitehybrid"));
+    assert_eq!(granite(["full_attention", "linear_attention"], 2), Some("granitehybrid"));
+    assert_eq!(granite(["attention", "attention"], 2), Some("granitemoe"));
+    assert_eq!(granite(["attention", "full_attention"], 0), Some("granite"));
+    assert_eq!(chosen(json!({ "model_type": "nemotron_h" })), Some("nemotron_h"));
+    let config = json!({ "model_type": "nemotron_h", "num_experts_per_tok": 2 });
+    assert_eq!(chosen(config), Some("nemotron_h_moe"));
+    assert_eq!(chosen(json!({ "model_type": "nothing" })), None);
+}
+
+/// Configs that claim many layers: no list is longer than the checkpoint's tensors and a few more.
+#[test]
+fn configs_that_claim_many_layers() {
+    let (mut config, tensors) = checkpoint("granitehybrid-bamba");
+    config["num_hidden_layers"] = json!(u64::MAX);
+    let map = CheckpointMap::of(Architecture::find("granitehybrid").unwrap(), &tensors, &config);
+    assert!(!map.metadata.iter().any(|(key, _)| key.ends_with("head_count_kv")));
+    let (mut config, tensors) = checkpoint("jamba");
+    config["num_hidden_layers"] = json!(1u64 << 40);
+    let map = CheckpointMap::of(Architecture::find("jamba").unwrap(), &tensors, &config);
+    assert!(!map.is_complete());
+    // And files.
+    let mut file = description("jamba");
+    set(&mut file, "jamba.block_count", OwnedValue::U64(1 << 60));
+    let bytes = lay_out(&file).to_bytes();
+    let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+    assert!(map.config.get("attn_layer_offset").is_some());
+    assert!(!map.is_complete());
 }
 
 #[test]
@@ -368,21 +477,7 @@ fn counts_are_not_believed() {
 /// The other way, with the same faults.
 #[test]
 fn checkpoints_with_a_fault() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs/glm4moe");
-    let read = |name: &str| -> serde_json::Value {
-        serde_json::from_slice(&fs::read(path.join(name)).unwrap()).unwrap()
-    };
-    let config = read("config.json");
-    let source = read("source.json");
-    let whole: Vec<CheckpointTensor> = source
-        .as_object()
-        .unwrap()
-        .iter()
-        .map(|(name, entry)| CheckpointTensor {
-            name: name.clone(),
-            shape: serde_json::from_value(entry["shape"].clone()).unwrap(),
-        })
-        .collect();
+    let (config, whole) = checkpoint("glm4moe");
     let architecture = Architecture::find("glm4moe").unwrap();
     let findings = |checkpoint: &[CheckpointTensor], config: &serde_json::Value| -> Vec<String> {
         let map = CheckpointMap::of(architecture, checkpoint, config);
@@ -460,7 +555,17 @@ fn noise() {
         state
     };
     let mut mapped = 0;
-    for pair in ["glm4moe", "deepseek2-v2", "falcon", "mamba", "llama-mixtral", "gpt-oss"] {
+    for pair in [
+        "glm4moe",
+        "deepseek2-v2",
+        "falcon",
+        "mamba",
+        "llama-mixtral",
+        "gpt-oss",
+        "qwen35moe",
+        "nemotron_h_moe-nextn",
+        "jamba",
+    ] {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs").join(pair);
         let whole = fs::read(path.join("model.gguf")).unwrap();

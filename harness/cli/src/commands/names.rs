@@ -375,11 +375,7 @@ fn of_model_type(config: &Json) -> Result<&'static Architecture> {
     let Some(name) = config["model_type"].as_str() else {
         bail!("config.json has no model_type; name the architecture with --arch");
     };
-    let all = Architecture::all();
-    let found = all
-        .iter()
-        .find(|architecture| architecture.classes().iter().any(|class| class.model_type == name));
-    match found {
+    match Architecture::of_config(config) {
         Some(found) => Ok(found),
         None => bail!(
             "no architecture is mapped from the model_type {}; gguf-assay list architectures says \
