@@ -15,6 +15,8 @@ from safetensors import safe_open
 from transformers.conversion_mapping import get_model_conversion_mapping
 
 torch.set_num_threads(1)
+# What it logs is part of its answer.
+transformers.utils.logging.disable_default_handler()
 
 # What is not a model that generates text from text alone is loaded by another class.
 CLASSES = {"t5": "AutoModelForSeq2SeqLM", "t5encoder": "T5EncoderModel"}
@@ -36,10 +38,10 @@ def read(path):
 
 @contextlib.contextmanager
 def heard():
-    """What transformers logs."""
+    """What transformers logs, without colours and the padding of tables."""
     lines = []
     handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: lines.append(STYLE.sub("", record.getMessage()))
+    handler.emit = lambda record: lines.append(PADDING.sub(" ", STYLE.sub("", record.getMessage())))
     logger = logging.getLogger("transformers")
     logger.addHandler(handler)
     try:
@@ -49,6 +51,7 @@ def heard():
 
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
+PADDING = re.compile(r" {2,}|[-+]{4,}")
 
 
 def plain(value):
@@ -66,17 +69,15 @@ def map_names(architecture, to, request):
     if to != "transformers":
         raise adapter.Unimplemented("it writes no GGUF")
     path = pathlib.Path(request["path"])
-    # A folder of its own: the loader looks for other files beside the one that is named.
-    with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / path.name).symlink_to(path)
-        loader = getattr(transformers, CLASSES.get(architecture, "AutoModelForCausalLM"))
-        with heard() as log:
-            try:
-                model = loader.from_pretrained(folder, gguf_file=path.name, dtype=torch.float32)
-            except Exception as error:
-                # Which parameters do not fit stands in the report that it logs before.
-                error.add_note("\n".join(log))
-                raise
+    loader = getattr(transformers, CLASSES.get(architecture, "AutoModelForCausalLM"))
+    with heard() as log:
+        try:
+            model = loader.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
+        except Exception as error:
+            # Which parameters do not fit stands in the report that it logs before.
+            for line in log:
+                error.add_note(line)
+            raise
     # It counts as quantized, which are not saved, though all numbers are those of float32 now. Saved
     # as any other model, its names are those of a checkpoint: experts apart, nothing that is tied.
     model.hf_quantizer = None
