@@ -479,6 +479,10 @@ mod tests {
         let mut other = subject.clone();
         other.files = &[("adapter.py", "pass")];
         assert_eq!(other.status(cache.path()), Status::OutOfDate);
+        other.install(cache.path(), &mut |line| panic!("no package comes again: {line}")).unwrap();
+        assert_eq!(other.status(cache.path()), Status::Installed);
+        let adapter = fs::read_to_string(other.folder(cache.path()).join("adapter/adapter.py"));
+        assert_eq!(adapter.unwrap(), "pass");
 
         fs::remove_file(&executable).unwrap();
         assert_eq!(subject.status(cache.path()), Status::NotInstalled);
