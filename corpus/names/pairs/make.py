@@ -32,6 +32,14 @@ BASE = dict(
     tie_word_embeddings=False,
 )
 EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=8)
+# Two key heads, each with three value heads; llama.cpp takes one size for both.
+DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=3, linear_value_head_dim=3, linear_conv_kernel_dim=3, layer_types=["linear_attention", "full_attention"])
+SECTIONS = dict(rope_type="default", rope_theta=10000000.0, partial_rotary_factor=0.75, mrope_section=[2, 1, 0], mrope_interleaved=True)
+QSA = dict(hc_count=2, hc_lowrank=5, indexer_n_heads=2, indexer_kv_heads=1, indexer_head_dim=6, indexer_budget=8, indexer_compress_ratio=4)
+SCALES = dict(attention_multiplier=0.5, embedding_multiplier=12.0, residual_multiplier=0.25, logits_scaling=8.0)
+MAMBA2 = dict(mamba_n_heads=8, mamba_n_groups=2, mamba_d_state=3, mamba_d_head=4, mamba_d_conv=3, mamba_expand=2)
+FALCON_H1 = dict(hidden_size=12, intermediate_size=20, head_dim=6, mamba_d_ssm=24, mamba_n_heads=6, mamba_d_head=4, mamba_n_groups=2, mamba_d_state=3, mamba_d_conv=3)
+NEMOTRON = dict(num_hidden_layers=3, ssm_state_size=3, mamba_num_heads=4, mamba_head_dim=16, n_groups=2, conv_kernel=3)
 
 # Gemma 4. The configs of its text model are as published; transformers 5.24.0 writes what the layers of full
 # attention have otherwise as per_layer_config instead, as gemma4-sees has it.
@@ -41,7 +49,188 @@ QWEN3VL_VISION = dict(depth=1, hidden_size=8, num_heads=2, intermediate_size=12,
 SIGLIP = dict(hidden_size=8, intermediate_size=12, num_hidden_layers=1, num_attention_heads=2, image_size=8, patch_size=4)
 MROPE = dict(rope_type="default", rope_theta=1000000.0, mrope_section=[1, 1, 1])
 
-# Name: class, config.
+
+def add_next_token(folder):
+    """The block that predicts one more token, which transformers neither loads nor saves: published
+    checkpoints of Qwen have it as a layer of full attention under mtp."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    layer = next(name.split(".")[2] for name in tensors if "self_attn" in name)
+    prefix = f"model.layers.{layer}."
+    more = {name.replace(prefix, "mtp.layers.0."): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    norm = tensors["model.norm.weight"]
+    for name in ["norm", "pre_fc_norm_embedding", "pre_fc_norm_hidden"]:
+        more[f"mtp.{name}.weight"] = norm
+    more["mtp.fc.weight"] = norm.new_empty(len(norm), 2 * len(norm))
+    tensors.update((name, torch.empty_like(tensor).normal_(0.0, 0.3)) for name, tensor in more.items())
+    save_file(tensors, path, {"format": "pt"})
+
+
+def add_next_token_of_nemotron(folder):
+    """As add_next_token, but in two layers under mtp: one of attention and one of experts."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    more = {}
+    for place, part in enumerate(["q_proj", "gate.weight"]):
+        layer = next(name.split(".")[2] for name in tensors if f"mixer.{part}" in name)
+        prefix = f"backbone.layers.{layer}."
+        more.update((name.replace(prefix, f"mtp.layers.{place}."), tensor) for name, tensor in tensors.items() if name.startswith(prefix))
+    norm = tensors["backbone.norm_f.weight"]
+    for name in ["0.enorm", "0.hnorm", "1.final_layernorm"]:
+        more[f"mtp.layers.{name}.weight"] = norm
+    more["mtp.layers.0.eh_proj.weight"] = norm.new_empty(len(norm), 2 * len(norm))
+    tensors.update((name, torch.empty_like(tensor).normal_(0.0, 0.3)) for name, tensor in more.items())
+    save_file(tensors, path, {"format": "pt"})
+
+
+def edit_config(folder, edit):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    edit(config)
+    path.write_text(json.dumps(config, indent=2) + "\n")
+
+
+def rename_layers(folder):
+    """Layers as published configs name them. transformers 5 has other names for them, with which the
+    converter takes every layer for one of Mamba."""
+    names = {"linear_attention": "mamba", "full_attention": "attention"}
+    edit_config(folder, lambda config: config.update(layer_types=[names[name] for name in config["layer_types"]]))
+
+
+def publish_kimi(folder):
+    """Names and fields as published, without which the converter stops: transformers 5 saves the feed-forward
+    parts without experts under block_sparse_moe, too, and has its own fields for linear_attn_config,
+    first_k_dense_replace and the router's function, which the converter needs."""
+
+    def edit(config):
+        layers = list(enumerate(config["layer_types"], 1))
+        config["linear_attn_config"] = {
+            "full_attn_layers": [number for number, name in layers if name == "full_attention"],
+            "kda_layers": [number for number, name in layers if name == "linear_attention"],
+            "head_dim": config["linear_head_dim"],
+            "num_heads": config["linear_num_heads"],
+            "short_conv_kernel_size": config["linear_conv_kernel_dim"],
+        }
+        config["first_k_dense_replace"] = config["mlp_layer_types"].count("dense")
+        config["moe_router_activation_func"] = "sigmoid"
+
+    edit_config(folder, edit)
+    path = folder / "model.safetensors"
+    dense = [f"block_sparse_moe.{part}_proj" for part in ("gate", "up", "down")]
+    tensors = load_file(path)
+    names = {name: name.replace("block_sparse_moe", "mlp") if any(part in name for part in dense) else name for name in tensors}
+    save_file({names[name]: tensor for name, tensor in tensors.items()}, path, {"format": "pt"})
+
+
+def publish_nemotron(folder):
+    """The layers as published configs have them, and no experts. transformers 5 writes a list, in which
+    the converter does not know the name mlp, and fields of experts, whatever the layers: the converter
+    takes such a model for one of experts."""
+
+    def edit(config):
+        letters = {"linear_attention": "M", "mlp": "-", "full_attention": "*"}
+        layers = config.pop("layers_block_type")
+        config.update(hybrid_override_pattern="".join(letters[layer] for layer in layers), num_hidden_layers=len(layers))
+        for name in [name for name in config if "moe" in name or "expert" in name or name in ("n_group", "topk_group", "norm_topk_prob", "routed_scaling_factor") or "mtp" in name or "nextn" in name]:
+            del config[name]
+
+    edit_config(folder, edit)
+
+
+def pack(folder):
+    """Experts as openai/gpt-oss-20b has them: MXFP4, of random bytes. dequantized.safetensors has what
+    transformers makes of them."""
+    from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+
+    tensors = load_file(folder / "model.safetensors")
+    dequantized = {}
+    for key in [key for key in tensors if key.endswith(("gate_up_proj", "down_proj"))]:
+        experts, columns, rows = tensors.pop(key).shape
+        blocks = torch.randint(0, 256, (experts, rows, columns // 32, 16), dtype=torch.uint8)
+        scales = torch.randint(118, 130, (experts, rows, columns // 32), dtype=torch.uint8)
+        tensors[f"{key}_blocks"], tensors[f"{key}_scales"] = blocks, scales
+        numbers = convert_moe_packed_tensors(blocks, scales, dtype=torch.float32)
+        # ggml's code 8 is 0, transformers' is -0.
+        dequantized[key] = numbers.contiguous() + 0.0
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    save_file(dequantized, folder / "dequantized.safetensors")
+    edit_config(folder, lambda config: config.update(quantization_config={"quant_method": "mxfp4"}))
+
+
+def add_next_token_of_glm(folder):
+    """As add_next_token, but behind the last layer, with its number."""
+    tensors = load_file(folder / "model.safetensors")
+    values = MODELS["glm4moe-mtp"][1]
+    size, last = values["hidden_size"], values["num_hidden_layers"] - 1
+    shapes = {key.replace(f"layers.{last}.", f"layers.{last + 1}."): tensor.shape for key, tensor in tensors.items() if f"layers.{last}." in key}
+    for part, shape in [("eh_proj", (size, 2 * size)), ("enorm", (size,)), ("hnorm", (size,)), ("embed_tokens", (values["vocab_size"], size)), ("shared_head.head", (values["vocab_size"], size)), ("shared_head.norm", (size,))]:
+        shapes[f"model.layers.{last + 1}.{part}.weight"] = shape
+    tensors |= {key: torch.randn(*shape) for key, shape in shapes.items()}
+    (folder / "memory.json").unlink()
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+def transpose_experts(folder):
+    """Qwen3-VL's experts as published. transformers 5.24.0 reads this and writes it transposed."""
+    tensors = load_file(folder / "model.safetensors")
+    for key in [key for key in tensors if ".experts." in key]:
+        tensors[key] = tensors[key].transpose(1, 2).contiguous()
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+def publish_gemma4(folder):
+    """The fields of layers of full attention as published: transformers 5.24.0 writes them as per_layer_config."""
+
+    def edit(config):
+        layers = config.pop("per_layer_config").values()
+        for field in ["head_dim", "num_key_value_heads"]:
+            field_of_all = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}[field]
+            config[field_of_all] = next((layer[field] for layer in layers if field in layer), None)
+
+    edit_config(folder, edit)
+
+
+def publish_step35(folder):
+    """The text model with a block that predicts more, and the config that is published with it: the converter asks for
+    its fields, which transformers 5.24.0 has other names for."""
+    values = MODELS["step35"][1]["text_config"]
+    size, last = values["hidden_size"], values["num_hidden_layers"]
+    tensors = load_file(folder / "model.safetensors")
+    tensors = {key: tensor for key, tensor in tensors.items() if key.startswith(("model.", "lm_head."))}
+    # Like the first layer, dense and of full attention.
+    shapes = {key.replace("layers.0.", f"layers.{last}."): tensor.shape for key, tensor in tensors.items() if "layers.0." in key}
+    for part, shape in [("eh_proj", (size, 2 * size)), ("enorm", (size,)), ("hnorm", (size,)), ("transformer.shared_head.output", (values["vocab_size"], size)), ("transformer.shared_head.norm", (size,))]:
+        shapes[f"model.layers.{last}.{part}.weight"] = shape
+    tensors |= {key: torch.randn(*shape) for key, shape in shapes.items()}
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    (folder / "memory.json").unlink()
+    slides = [kind == "sliding_attention" for kind in values["layer_types"]] + [False]
+    config = {field: values[field] for field in ["vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings", "head_dim", "sliding_window", "moe_intermediate_size", "share_expert_dim", "tie_word_embeddings"]}
+    config |= dict(
+        architectures=["Step3p5ForCausalLM"],
+        model_type="step3p5",
+        num_attention_groups=values["num_key_value_heads"],
+        attention_other_setting=dict(num_attention_heads=values["num_sliding_attention_heads"], num_attention_groups=values["num_key_value_heads"]),
+        num_nextn_predict_layers=1,
+        layer_types=["sliding_attention" if each else "full_attention" for each in slides],
+        partial_rotary_factors=[1.0 if each else 0.5 for each in slides],
+        rope_theta=[10000.0 if each else 5000000.0 for each in slides],
+        moe_layers_enum="1,2",
+        moe_num_experts=values["n_routed_experts"],
+        moe_top_k=values["num_experts_per_tok"],
+        moe_every_n_layer=1,
+        moe_router_activation="sigmoid",
+        moe_router_scaling_factor=3.0,
+        norm_expert_weight=True,
+        rms_norm_eps=1e-5,
+        swiglu_limits=[0.0, 0.0, 7.0, 0.0],
+        swiglu_limits_shared=[0.0, 0.0, 16.0, 0.0],
+    )
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+# Name: class, config, and what is done to the checkpoint where transformers saves another than is
+# published.
 MODELS = {
     "gemma": ("GemmaForCausalLM", dict(BASE, head_dim=6, tie_word_embeddings=True)),
     "gemma3": ("Gemma3ForCausalLM", dict(BASE, head_dim=6, num_hidden_layers=7, sliding_window=16, tie_word_embeddings=True)),
@@ -79,19 +268,26 @@ MODELS = {
     "llama4": ("Llama4ForCausalLM", dict(BASE, head_dim=4, num_local_experts=3, num_experts_per_tok=1, intermediate_size_mlp=20, interleave_moe_layer_step=2)),
     "t5": ("T5ForConditionalGeneration", dict(vocab_size=24, d_model=16, d_kv=4, d_ff=24, num_layers=2, num_decoder_layers=2, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0, n_positions=64)),
     "ernie4_5-moe": ("Ernie4_5_MoeForCausalLM", dict(BASE, **EXPERTS, moe_num_experts=3, moe_k=2, moe_layer_start_index=1, moe_num_shared_experts=1)),
-    "mixtral-small": ("MixtralForCausalLM", dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2)),
-    "gpt-oss-small": ("GptOssForCausalLM", dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2)),
-    "qwen2-small": ("Qwen2ForCausalLM", dict(BASE)),
-    "qwen3-small": ("Qwen3ForCausalLM", dict(BASE, head_dim=6)),
-    "qwen3moe-small": ("Qwen3MoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, num_local_experts=3)),
-    "phi3-small": ("Phi3ForCausalLM", dict(BASE)),
+    "llama-mixtral": ("MixtralForCausalLM", dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2)),
+    "gpt-oss": ("GptOssForCausalLM", dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2)),
+    "qwen2": ("Qwen2ForCausalLM", dict(BASE)),
+    "qwen3": ("Qwen3ForCausalLM", dict(BASE, head_dim=6)),
+    "qwen3moe": ("Qwen3MoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, num_local_experts=3)),
+    "phi3": ("Phi3ForCausalLM", dict(BASE)),
+    "llama": ("LlamaForCausalLM", dict(BASE, head_dim=6)),
+    "bloom": ("BloomForCausalLM", dict(vocab_size=24, hidden_size=16, n_layer=2, n_head=4)),
+    "falcon": ("FalconForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, new_decoder_architecture=True, parallel_attn=True, bias=False, alibi=False, num_kv_heads=2)),
+    "gemma2": ("Gemma2ForCausalLM", dict(BASE, head_dim=6, sliding_window=16)),
+    "glm4moe": ("Glm4MoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, use_qk_norm=True, attention_bias=True)),
+    "deepseek2-v2": ("DeepseekV2ForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, q_lora_rank=10, kv_lora_rank=8, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6)),
+    "mamba": ("MambaForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, time_step_rank=3)),
     # Rows of whole blocks of 32.
-    "gpt-oss-mxfp4": ("GptOssForCausalLM", dict(BASE, head_dim=6, hidden_size=64, intermediate_size=32, num_hidden_layers=1, num_local_experts=3, num_experts_per_tok=2)),
-    "gemma4": ("Gemma4ForCausalLM", dict(GEMMA4, num_global_key_value_heads=None, hidden_size_per_layer_input=5, vocab_size_per_layer_input=24, num_kv_shared_layers=2, use_double_wide_mlp=True, final_logit_softcapping=30.0)),
-    "gemma4-moe": ("Gemma4ForCausalLM", dict(GEMMA4, num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], attention_k_eq_v=True, enable_moe_block=True, num_experts=3, top_k_experts=2, moe_intermediate_size=10)),
+    "gpt-oss-mxfp4": ("GptOssForCausalLM", dict(BASE, head_dim=6, hidden_size=64, intermediate_size=32, num_hidden_layers=1, num_local_experts=3, num_experts_per_tok=2), pack),
+    "gemma4": ("Gemma4ForCausalLM", dict(GEMMA4, num_global_key_value_heads=None, hidden_size_per_layer_input=5, vocab_size_per_layer_input=24, num_kv_shared_layers=2, use_double_wide_mlp=True, final_logit_softcapping=30.0), publish_gemma4),
+    "gemma4-moe": ("Gemma4ForCausalLM", dict(GEMMA4, num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], attention_k_eq_v=True, enable_moe_block=True, num_experts=3, top_k_experts=2, moe_intermediate_size=10), publish_gemma4),
     "gemma4-sees": ("Gemma4ForConditionalGeneration", dict(text_config=dict(GEMMA4, num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], attention_k_eq_v=True), vision_config=dict(hidden_size=8, intermediate_size=12, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2, head_dim=4, patch_size=2, position_embedding_size=4))),
     "qwen3vl": ("Qwen3VLForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, rope_parameters=MROPE), vision_config=QWEN3VL_VISION)),
-    "qwen3vlmoe": ("Qwen3VLMoeForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2, moe_intermediate_size=10, rope_parameters=MROPE), vision_config=QWEN3VL_VISION)),
+    "qwen3vlmoe": ("Qwen3VLMoeForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2, moe_intermediate_size=10, rope_parameters=MROPE), vision_config=QWEN3VL_VISION), transpose_experts),
     "qwen2vl": ("Qwen2VLForConditionalGeneration", dict(text_config=dict(BASE, rope_parameters=dict(MROPE, mrope_section=[1, 1, 0])), vision_config=dict(depth=1, embed_dim=8, hidden_size=16, num_heads=2, mlp_ratio=2, patch_size=2))),
     "gemma3-sees": ("Gemma3ForConditionalGeneration", dict(text_config=dict(BASE, model_type="gemma3_text", head_dim=6, sliding_window=16, layer_types=["sliding_attention", "full_attention"], tie_word_embeddings=True), vision_config=dict(SIGLIP, model_type="siglip_vision_model"), mm_tokens_per_image=4)),
     "paddleocr": ("PaddleOCRVLForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, rope_parameters=MROPE), vision_config=SIGLIP, tie_word_embeddings=False)),
@@ -99,14 +295,37 @@ MODELS = {
     "gemma3n": ("Gemma3nForCausalLM", dict(BASE, head_dim=6, sliding_window=16, num_hidden_layers=3, layer_types=["sliding_attention", "full_attention", "sliding_attention"], num_kv_shared_layers=1, hidden_size_per_layer_input=5, vocab_size_per_layer_input=24, laurel_rank=64, altup_num_inputs=4, activation_sparsity_pattern=[0.95, 0.0, 0.0], intermediate_size=[24] * 3, final_logit_softcapping=30.0, tie_word_embeddings=True)),
     "gemma4-assistant": ("Gemma4AssistantForCausalLM", dict(text_config=dict(GEMMA4, model_type="gemma4_text", num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"], num_kv_shared_layers=2, vocab_size_per_layer_input=0), backbone_hidden_size=20)),
     "olmo3-yarn": ("Olmo3ForCausalLM", dict(BASE, sliding_window=16, num_hidden_layers=4, rope_parameters=dict(full_attention=dict(rope_type="yarn", rope_theta=500000.0, factor=8.0, original_max_position_embeddings=8, attention_factor=1.25, beta_fast=32.0, beta_slow=1.0), sliding_attention=dict(rope_type="default", rope_theta=500000.0)))),
-    "glm4moe-mtp": ("Glm4MoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, use_qk_norm=True, attention_bias=True, num_nextn_predict_layers=1)),
-    "step35": ("Step3p7ForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, num_hidden_layers=3, layer_types=["full_attention", "sliding_attention", "full_attention"], mlp_layer_types=["dense", "sparse", "sparse"], num_sliding_attention_heads=6, n_routed_experts=3, num_experts_per_tok=2, moe_intermediate_size=10, share_expert_dim=7, sliding_window=16, rope_theta=[5000000.0, 10000.0, 5000000.0], partial_rotary_factors=[0.5, 1.0, 0.5]), vision_config=SIGLIP)),
+    "glm4moe-mtp": ("Glm4MoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, use_qk_norm=True, attention_bias=True, num_nextn_predict_layers=1), add_next_token_of_glm),
+    "step35": ("Step3p7ForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, num_hidden_layers=3, layer_types=["full_attention", "sliding_attention", "full_attention"], mlp_layer_types=["dense", "sparse", "sparse"], num_sliding_attention_heads=6, n_routed_experts=3, num_experts_per_tok=2, moe_intermediate_size=10, share_expert_dim=7, sliding_window=16, rope_theta=[5000000.0, 10000.0, 5000000.0], partial_rotary_factors=[0.5, 1.0, 0.5]), vision_config=SIGLIP), publish_step35),
     "mamba2": ("Mamba2ForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, num_heads=8, head_dim=4, n_groups=2)),
+    # Hybrids of attention and state spaces.
+    "qwen3next": ("Qwen3NextForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **DELTA), add_next_token),
+    "qwen3next-trunk": ("Qwen3NextForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **DELTA)),
+    "qwen35": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
+    "qwen35-trunk": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, **dict(DELTA, linear_num_value_heads=2), rope_parameters=SECTIONS)),
+    "qwen35moe": ("Qwen3_5MoeForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
+    "qwen4exp-plain": ("Qwen4ExpForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **dict(DELTA, layer_types=["linear_attention", "indexed_attention"]), rope_parameters=SECTIONS, **QSA)),
+    "granitehybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2), rename_layers),
+    "granitehybrid-dense": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=10, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2), rename_layers),
+    "granitehybrid-bamba": ("BambaForCausalLM", dict(BASE, attn_layer_indices=[1], attn_rotary_emb=2, **MAMBA2)),
+    "granite-hybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=10, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=10, layer_types=["attention"] * 2, position_embedding_type="rope", **MAMBA2), rename_layers),
+    "granitemoe-hybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, layer_types=["attention"] * 2, position_embedding_type="rope", **MAMBA2), rename_layers),
+    "granitemoe-shared": ("GraniteMoeSharedForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10)),
+    "nemotron_h": ("NemotronHForCausalLM", dict(BASE, hidden_size=12, head_dim=6, layers_block_type=["mamba", "mlp", "attention"], **NEMOTRON), publish_nemotron),
+    "nemotron_h_moe": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, routed_scaling_factor=2.5, n_group=3, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON)),
+    "nemotron_h_moe-nextn": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, moe_latent_size=6, num_nextn_predict_layers=1, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON), add_next_token_of_nemotron),
+    "falcon-h1": ("FalconH1ForCausalLM", dict(BASE | FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False, embedding_multiplier=5.65, lm_head_multiplier=0.039, attention_in_multiplier=0.9, attention_out_multiplier=0.93, key_multiplier=0.39, ssm_in_multiplier=1.25, ssm_out_multiplier=0.23, mlp_multipliers=[0.88, 0.31], ssm_multipliers=[0.35, 0.25, 0.17, 0.5, 0.41])),
+    "falcon-h1-plain": ("FalconH1ForCausalLM", dict(BASE | FALCON_H1, tie_word_embeddings=True)),
+    "jamba": ("JambaForCausalLM", dict(BASE, hidden_size=12, intermediate_size=10, num_hidden_layers=4, num_experts=3, num_experts_per_tok=2, expert_layer_period=3, expert_layer_offset=0, attn_layer_period=2, attn_layer_offset=1, mamba_d_state=4, mamba_d_conv=3, mamba_dt_rank=5)),
+    "mamba-falcon": ("FalconMambaForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, time_step_rank=5)),
+    "kimi-linear": ("KimiLinearForCausalLM", dict(BASE, hidden_size=12, intermediate_size=20, num_key_value_heads=4, moe_intermediate_size=8, num_local_experts=3, num_experts_per_tok=2, n_shared_experts=1, kv_lora_rank=10, qk_nope_head_dim=3, qk_rope_head_dim=2, v_head_dim=6, layer_types=["linear_attention", "full_attention"], mlp_layer_types=["dense", "sparse"], linear_head_dim=7, linear_num_heads=4, linear_conv_kernel_dim=3), publish_kimi),
+    "t5-mt5": ("MT5ForConditionalGeneration", dict(vocab_size=24, d_model=12, d_kv=6, d_ff=20, num_layers=2, num_decoder_layers=1, relative_attention_num_buckets=10, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
+    "t5-umt5": ("UMT5ForConditionalGeneration", dict(vocab_size=24, d_model=12, d_kv=6, d_ff=20, num_layers=2, num_decoder_layers=1, relative_attention_num_buckets=10, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
 }
 
 
 def make_model(name, folder):
-    kind, values = MODELS[name]
+    kind, values, *publish = MODELS[name]
     model_class = getattr(transformers, kind)
     torch.manual_seed(len(name))
     config_class = model_class.config_class
@@ -129,92 +348,8 @@ def make_model(name, folder):
         memory.pop("lm_head.weight", None)
     if not memory.keys() <= saved.keys():
         (folder / "memory.json").write_text(json.dumps(memory))
-    if name == "gpt-oss-mxfp4":
-        pack(folder)
-    if name == "glm4moe-mtp":
-        # transformers reads no block that predicts more; published checkpoints have one behind the last layer.
-        tensors = load_file(folder / "model.safetensors")
-        size, last = values["hidden_size"], values["num_hidden_layers"] - 1
-        shapes = {key.replace(f"layers.{last}.", f"layers.{last + 1}."): tensor.shape for key, tensor in tensors.items() if f"layers.{last}." in key}
-        for part, shape in [("eh_proj", (size, 2 * size)), ("enorm", (size,)), ("hnorm", (size,)), ("embed_tokens", (values["vocab_size"], size)), ("shared_head.head", (values["vocab_size"], size)), ("shared_head.norm", (size,))]:
-            shapes[f"model.layers.{last + 1}.{part}.weight"] = shape
-        tensors |= {key: torch.randn(*shape) for key, shape in shapes.items()}
-        (folder / "memory.json").unlink()
-        save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    if name == "step35":
-        publish_step35(folder, MODELS[name][1]["text_config"])
-    if name == "qwen3vlmoe":
-        # As published. transformers 5.24.0 reads this and writes it transposed.
-        tensors = load_file(folder / "model.safetensors")
-        for key in [key for key in tensors if ".experts." in key]:
-            tensors[key] = tensors[key].transpose(1, 2).contiguous()
-        save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    if "global_head_dim" in values:
-        config = json.loads((folder / "config.json").read_text())
-        if config.pop("per_layer_config", None):
-            for field in ["global_head_dim", "num_global_key_value_heads"]:
-                config[field] = values[field]
-            (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
-
-
-def pack(folder):
-    """Experts as openai/gpt-oss-20b has them: MXFP4, of random bytes. dequantized.safetensors has what
-    transformers makes of them."""
-    from transformers.integrations.mxfp4 import convert_moe_packed_tensors
-
-    tensors = load_file(folder / "model.safetensors")
-    dequantized = {}
-    for key in [key for key in tensors if key.endswith(("gate_up_proj", "down_proj"))]:
-        experts, columns, rows = tensors.pop(key).shape
-        blocks = torch.randint(0, 256, (experts, rows, columns // 32, 16), dtype=torch.uint8)
-        scales = torch.randint(118, 130, (experts, rows, columns // 32), dtype=torch.uint8)
-        tensors[f"{key}_blocks"], tensors[f"{key}_scales"] = blocks, scales
-        numbers = convert_moe_packed_tensors(blocks, scales, dtype=torch.float32)
-        # ggml's code 8 is 0, transformers' is -0.
-        dequantized[key] = numbers.contiguous() + 0.0
-    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    save_file(dequantized, folder / "dequantized.safetensors")
-    config = json.loads((folder / "config.json").read_text())
-    config["quantization_config"] = {"quant_method": "mxfp4"}
-    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
-
-
-def publish_step35(folder, values):
-    """The text model with a block that predicts more, and the config that is published with it: the converter asks for
-    its fields, which transformers 5.24.0 has other names for."""
-    size, last = values["hidden_size"], values["num_hidden_layers"]
-    tensors = load_file(folder / "model.safetensors")
-    tensors = {key: tensor for key, tensor in tensors.items() if key.startswith(("model.", "lm_head."))}
-    # Like the first layer, dense and of full attention.
-    shapes = {key.replace("layers.0.", f"layers.{last}."): tensor.shape for key, tensor in tensors.items() if "layers.0." in key}
-    for part, shape in [("eh_proj", (size, 2 * size)), ("enorm", (size,)), ("hnorm", (size,)), ("transformer.shared_head.output", (values["vocab_size"], size)), ("transformer.shared_head.norm", (size,))]:
-        shapes[f"model.layers.{last}.{part}.weight"] = shape
-    tensors |= {key: torch.randn(*shape) for key, shape in shapes.items()}
-    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    (folder / "memory.json").unlink()
-    slides = [kind == "sliding_attention" for kind in values["layer_types"]] + [False]
-    config = {field: values[field] for field in ["vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings", "head_dim", "sliding_window", "moe_intermediate_size", "share_expert_dim", "tie_word_embeddings"]}
-    config |= dict(
-        architectures=["Step3p5ForCausalLM"],
-        model_type="step3p5",
-        num_attention_groups=values["num_key_value_heads"],
-        attention_other_setting=dict(num_attention_heads=values["num_sliding_attention_heads"], num_attention_groups=values["num_key_value_heads"]),
-        num_nextn_predict_layers=1,
-        layer_types=["sliding_attention" if each else "full_attention" for each in slides],
-        partial_rotary_factors=[1.0 if each else 0.5 for each in slides],
-        rope_theta=[10000.0 if each else 5000000.0 for each in slides],
-        moe_layers_enum="1,2",
-        moe_num_experts=values["n_routed_experts"],
-        moe_top_k=values["num_experts_per_tok"],
-        moe_every_n_layer=1,
-        moe_router_activation="sigmoid",
-        moe_router_scaling_factor=3.0,
-        norm_expert_weight=True,
-        rms_norm_eps=1e-5,
-        swiglu_limits=[0.0, 0.0, 7.0, 0.0],
-        swiglu_limits_shared=[0.0, 0.0, 16.0, 0.0],
-    )
-    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    for edit in publish:
+        edit(folder)
 
 
 def convert(llama_cpp, folder, out):
@@ -233,12 +368,16 @@ def convert(llama_cpp, folder, out):
         self.gguf_writer.add_token_types([gguf.TokenType.NORMAL] * size)
 
     model_class.set_vocab = set_vocab
+    # The converter's option --no-mtp.
+    names = load_file(folder / "model.safetensors").keys()
+    model_class.no_mtp = not any(name.startswith("mtp.") or ".eh_proj." in name for name in names)
     # Gemma 3 cuts its embedding to what a tokenizer has.
     tokenizer = {"model": {"vocab": {f"t{n}": n for n in range(size)}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    # As if transformers had no class of Step 3.5, of whose config it makes another.
-    published = json.loads((folder / "config.json").read_text()) if hparams["model_type"] == "step3p5" else None
-    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, hparams=published)
+    # The converter asks transformers for the config, and only takes config.json where transformers does
+    # not know the class: transformers 5 gives every Nemotron-H experts, and Step 3.5 other fields.
+    as_is = {"hparams": hparams} if out.stem in ("nemotron_h", "step35") else {}
+    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, **as_is)
     model.write()
     (folder / "tokenizer.json").unlink()
 

@@ -6,8 +6,8 @@
 FOLDER has, for each NAME, the checkpoint NAME/ as transformers' save_pretrained wrote it
 (config.json, model.safetensors) and NAME.gguf as llama.cpp's converter made it from that. Of each
 pair this keeps config.json, the names, shapes and SHA-256 of the checkpoint's tensors in source.json,
-and the GGUF file: whole, or up to its data where a smaller pair stands for it. Tensors whose numbers
-change on the way (`x + 1`, `-exp(x)`) are kept in inexact.safetensors.
+and the GGUF file. Tensors whose numbers change on the way (`x + 1`, `-exp(x)`) are kept in
+inexact.safetensors.
 Needs Python 3.9 or newer and nothing else.
 """
 
@@ -18,9 +18,8 @@ import shutil
 import struct
 import sys
 
-# Large, and there is a smaller pair of the same architecture.
-HEADER_ONLY = {"gpt-oss", "llama-mixtral", "phi3", "qwen2", "qwen3", "qwen3moe"}
-# Tensors whose numbers do not come back bit for bit, by the end of their names.
+DELTA = ("norm.weight", ".A_log", "pre_fc_norm_embedding.weight", "pre_fc_norm_hidden.weight")
+# Tensors whose numbers do not come back bit for bit, by the end or ends of their names.
 INEXACT = {
     "gemma": "norm.weight",
     "gemma2": "norm.weight",
@@ -30,6 +29,23 @@ INEXACT = {
     "mamba2": ".A_log",
     "nemotron": "norm.weight",
     "step35": "norm.weight",
+    # Hybrids.
+    "qwen3next": DELTA,
+    "qwen3next-trunk": DELTA,
+    "qwen35": DELTA,
+    "qwen35-trunk": DELTA,
+    "qwen35moe": DELTA,
+    "granitehybrid": ".A_log",
+    "granitehybrid-dense": ".A_log",
+    "granitehybrid-bamba": ".A_log",
+    "nemotron_h": ".A_log",
+    "nemotron_h_moe": ".A_log",
+    "nemotron_h_moe-nextn": ".A_log",
+    "falcon-h1": ("_proj.weight", "embed_tokens.weight", "lm_head.weight", ".A_log"),
+    "falcon-h1-plain": ".A_log",
+    "jamba": ".A_log",
+    "mamba-falcon": ".A_log",
+    "kimi-linear": ".A_log",
 }
 
 
@@ -40,40 +56,6 @@ def safetensors(path):
     header = json.loads(data[8 : 8 + size])
     header.pop("__metadata__", None)
     return header, data[8 + size :]
-
-
-def data_offset(data):
-    """Where the data section of a GGUF file (little-endian, version 3) starts."""
-    sizes = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-    tensors, entries = struct.unpack_from("<QQ", data, 8)
-    place, alignment = 24, 32
-
-    def string(place):
-        (size,) = struct.unpack_from("<Q", data, place)
-        return data[place + 8 : place + 8 + size], place + 8 + size
-
-    def skip(kind, place):
-        if kind == 8:
-            return string(place)[1]
-        if kind == 9:
-            kind, count = struct.unpack_from("<IQ", data, place)
-            place += 12
-            for _ in range(count):
-                place = skip(kind, place)
-            return place
-        return place + sizes[kind]
-
-    for _ in range(entries):
-        key, place = string(place)
-        (kind,) = struct.unpack_from("<I", data, place)
-        if key == b"general.alignment":
-            (alignment,) = struct.unpack_from("<I", data, place + 4)
-        place = skip(kind, place + 4)
-    for _ in range(tensors):
-        _, place = string(place)
-        (rank,) = struct.unpack_from("<I", data, place)
-        place += 4 + 8 * rank + 4 + 8
-    return (place + alignment - 1) // alignment * alignment
 
 
 def digests(header, data):
@@ -117,10 +99,7 @@ def record(folder, name, out):
         text += b" " * (-len(text) % 8)
         parts = b"".join(part for _, part in inexact.values())
         (out / "inexact.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + parts)
-    gguf = (folder / f"{name}.gguf").read_bytes()
-    if name in HEADER_ONLY:
-        gguf = gguf[: data_offset(gguf)]
-    (out / "model.gguf").write_bytes(gguf)
+    shutil.copyfile(folder / f"{name}.gguf", out / "model.gguf")
 
 
 def main():

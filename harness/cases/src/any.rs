@@ -1,8 +1,8 @@
-//! A case of either operation.
+//! A case of any operation.
 
 use gguf_assay_format::{Profile, Rule};
 
-use crate::{BlockCase, Case, Verdict};
+use crate::{BlockCase, Case, NamesCase, Verdict};
 
 /// A case, whatever it asks of a subject.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +11,8 @@ pub enum AnyCase<'a> {
     Read(&'a Case),
     /// Dequantize blocks.
     Dequantize(&'a BlockCase),
+    /// Say what names are on the other side.
+    MapNames(&'a NamesCase),
 }
 
 impl<'a> AnyCase<'a> {
@@ -19,14 +21,25 @@ impl<'a> AnyCase<'a> {
         match self {
             AnyCase::Read(case) => &case.id,
             AnyCase::Dequantize(case) => &case.id,
+            AnyCase::MapNames(case) => &case.id,
         }
     }
 
-    /// The operation that it asks for: `read` or `dequantize`.
+    /// The operation that it asks for: `read`, `dequantize` or `map_names`.
     pub fn operation(self) -> &'static str {
         match self {
             AnyCase::Read(_) => "read",
             AnyCase::Dequantize(_) => "dequantize",
+            AnyCase::MapNames(_) => "map_names",
+        }
+    }
+
+    /// The first part of its id, and its folder in the corpus: `read`, `dequantize` or `names`.
+    pub fn folder(self) -> &'static str {
+        match self {
+            AnyCase::Read(_) => "read",
+            AnyCase::Dequantize(_) => "dequantize",
+            AnyCase::MapNames(_) => "names",
         }
     }
 
@@ -35,6 +48,7 @@ impl<'a> AnyCase<'a> {
         match self {
             AnyCase::Read(case) => case.rule,
             AnyCase::Dequantize(case) => case.rule,
+            AnyCase::MapNames(case) => case.rule,
         }
     }
 
@@ -43,6 +57,7 @@ impl<'a> AnyCase<'a> {
         match self {
             AnyCase::Read(case) => &case.summary,
             AnyCase::Dequantize(case) => &case.summary,
+            AnyCase::MapNames(case) => &case.summary,
         }
     }
 
@@ -51,6 +66,7 @@ impl<'a> AnyCase<'a> {
         match self {
             AnyCase::Read(case) => &case.source,
             AnyCase::Dequantize(case) => &case.source,
+            AnyCase::MapNames(case) => &case.source,
         }
     }
 
@@ -59,6 +75,8 @@ impl<'a> AnyCase<'a> {
         match self {
             AnyCase::Read(case) => case.verdict(profile),
             AnyCase::Dequantize(case) => case.verdict(profile),
+            // Names are a matter of llama.cpp's converter; the container's profiles do not part here.
+            AnyCase::MapNames(case) => case.verdict(),
         }
     }
 
@@ -66,7 +84,7 @@ impl<'a> AnyCase<'a> {
     pub fn is_large(self) -> bool {
         match self {
             AnyCase::Read(case) => case.is_large(),
-            AnyCase::Dequantize(_) => false,
+            AnyCase::Dequantize(_) | AnyCase::MapNames(_) => false,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The corpus: all cases, embedded or from a folder.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 use gguf_assay_format::{Layout, Rule, lay_out, rule};
 use serde::Deserialize;
@@ -10,6 +11,8 @@ use crate::any::AnyCase;
 use crate::block::{BlockCase, RawBlock};
 use crate::case::{Case, CaseError, RawCase, RawDescription};
 use crate::expected::sha256;
+use crate::names::{NamesCase, RawNames, RawPair};
+use crate::pair::{self, Pair};
 
 /// Files of at most this many bytes are committed beside the TOML.
 pub const MAX_COMMITTED: u64 = 4096;
@@ -23,6 +26,8 @@ pub struct Corpus {
     pub cases: Vec<Case>,
     /// The cases that ask to dequantize blocks, likewise.
     pub blocks: Vec<BlockCase>,
+    /// The cases that ask what names are on the other side, likewise.
+    pub names: Vec<NamesCase>,
     /// Ids that were withdrawn, with the reason.
     pub withdrawn: HashMap<String, String>,
     /// The file that each case is from, for the linter.
@@ -40,6 +45,10 @@ struct RawFile {
     sweep: Vec<RawSweep>,
     #[serde(default)]
     block: Vec<RawBlock>,
+    #[serde(default)]
+    pair: Vec<RawPair>,
+    #[serde(default)]
+    names: Vec<RawNames>,
 }
 
 /// A file to cut at every field.
@@ -74,10 +83,11 @@ impl Corpus {
     ///
     /// Never in a released crate: its tests load it.
     pub fn embedded() -> Corpus {
-        Corpus::parse(EMBEDDED.iter().copied()).expect("the embedded corpus loads")
+        let pairs = pair::embedded().expect("the embedded pairs load");
+        Corpus::parse(EMBEDDED.iter().copied(), &pairs).expect("the embedded corpus loads")
     }
 
-    /// The cases in the TOML files of a folder and its folders.
+    /// The cases in the TOML files of a folder and its folders, with the pairs in its `names/pairs`.
     ///
     /// # Errors
     ///
@@ -86,7 +96,8 @@ impl Corpus {
         let mut files = Vec::new();
         collect(dir, dir, &mut files)?;
         files.sort();
-        Corpus::parse(files.iter().map(|(name, text)| (name.as_str(), text.as_str())))
+        let texts = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        Corpus::parse(texts, &pair::open_all(dir)?)
     }
 
     /// The cases in a text, which is called `name` where something is wrong with it.
@@ -95,7 +106,7 @@ impl Corpus {
     ///
     /// What is wrong with the text or with a case.
     pub fn from_toml(name: &str, text: &str) -> Result<Corpus, CaseError> {
-        Corpus::parse([(name, text)].into_iter())
+        Corpus::parse([(name, text)].into_iter(), &pair::embedded()?)
     }
 
     /// The case with this id that asks to read a file.
@@ -106,7 +117,8 @@ impl Corpus {
     /// Every case of every operation.
     pub fn all(&self) -> impl Iterator<Item = AnyCase<'_>> + Clone {
         let blocks = self.blocks.iter().map(AnyCase::Dequantize);
-        self.cases.iter().map(AnyCase::Read).chain(blocks)
+        let names = self.names.iter().map(AnyCase::MapNames);
+        self.cases.iter().map(AnyCase::Read).chain(blocks).chain(names)
     }
 
     /// The case with this id, whatever it asks.
@@ -126,12 +138,16 @@ impl Corpus {
     pub fn extend(&mut self, other: Corpus) {
         self.cases.extend(other.cases);
         self.blocks.extend(other.blocks);
+        self.names.extend(other.names);
         self.withdrawn.extend(other.withdrawn);
         self.files.extend(other.files);
         self.texts.extend(other.texts);
     }
 
-    fn parse<'a>(files: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Corpus, CaseError> {
+    fn parse<'a>(
+        files: impl Iterator<Item = (&'a str, &'a str)>,
+        pairs: &BTreeMap<String, Arc<Pair>>,
+    ) -> Result<Corpus, CaseError> {
         let mut corpus = Corpus::default();
         for (name, text) in files {
             let error = |e: toml::de::Error| CaseError {
@@ -152,6 +168,14 @@ impl Corpus {
             for block in raw.block {
                 corpus.files.insert(block.id.clone(), name.into());
                 corpus.blocks.push(BlockCase::parse(block)?);
+            }
+            let names = raw.pair.iter().flat_map(RawPair::cases).chain(raw.names);
+            for case in names {
+                corpus.files.insert(case.id.clone(), name.into());
+                let case = NamesCase::parse(case, pairs)?;
+                let pair = &case.pair;
+                corpus.texts.insert(format!("{}  names/pairs/{}", pair.digest, pair.name));
+                corpus.names.push(case);
             }
             for sweep in raw.sweep {
                 let cuts = sweep.cases()?;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Case, CaseError, Corpus, MAX_COMMITTED};
+use crate::{Case, CaseError, Corpus, MAX_COMMITTED, NamesInput};
 
 /// Where the file of a case lies below the corpus folder, if it is committed.
 pub fn path_of(dir: &Path, case: &Case) -> PathBuf {
@@ -22,6 +22,11 @@ pub fn manifest(corpus: &Corpus) -> Result<String, CaseError> {
     for case in corpus.cases.iter().filter(|case| !case.is_large()) {
         let file = case.build()?;
         lines.push((&case.id, format!("{}  {}  {}", file.sha256(), file.len(), case.id)));
+    }
+    for case in &corpus.names {
+        if let NamesInput::File { file, .. } = case.input()? {
+            lines.push((&case.id, format!("{}  {}  {}", file.sha256(), file.len(), case.id)));
+        }
     }
     lines.sort();
     let mut text = String::new();
@@ -113,7 +118,9 @@ fn on_disk(dir: &Path) -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for path in entries.flatten().map(|entry| entry.path()) {
-            if path.is_dir() {
+            if path.is_dir() && path.file_name().is_some_and(|name| name == "pairs") {
+                // No case builds them: they are what cases are built of.
+            } else if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "gguf") {
                 found.push(path);

@@ -28,7 +28,9 @@ mod fault;
 mod file;
 pub mod files;
 mod lint;
+mod names;
 mod new_case;
+mod pair;
 mod syntax;
 
 pub use any::AnyCase;
@@ -38,11 +40,21 @@ pub use corpus::{Corpus, MAX_COMMITTED};
 pub use expected::{FileValue, TensorValue, sha256};
 pub use file::BuiltFile;
 pub use lint::lint;
+pub use names::{
+    ExpectedName, ExpectedNames, MappedName, NamesCase, NamesInput, NamesValue, Side, field,
+};
 pub use new_case::NewCase;
+pub use pair::{Pair, PairNumbers, PairParameter};
 
-use gguf_assay_format::Rule;
+use gguf_assay_format::{RULES, Rule};
 
-/// The rule with this id: one of the container's or one on the meaning of a type.
+/// Every rule: those of the container, of the meaning of types, and of names.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    let of_types = gguf_assay_quant::rule::RULES.iter();
+    RULES.iter().chain(of_types).chain(gguf_assay_names::rule::RULES).copied()
+}
+
+/// The rule with this id.
 pub fn find_rule(id: &str) -> Option<&'static Rule> {
-    Rule::find(id).or_else(|| gguf_assay_quant::rule::find(id))
+    rules().find(|rule| rule.id == id)
 }

@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 
 use gguf_assay_format::{
-    ByteOrder, Description, Profile, RULES, Requirement, TENSOR_TYPES, diagnose, read,
+    ByteOrder, Description, Profile, Requirement, TENSOR_TYPES, diagnose, read,
 };
 
-use crate::{AnyCase, BlockCase, Case, CaseError, Corpus, Verdict};
+use Requirement::Silent;
+
+use crate::{AnyCase, BlockCase, Case, CaseError, Corpus, NamesCase, Verdict, rules};
 
 /// Everything that is wrong with the cases, as far as their text goes; the committed files are
 /// compared by [`files::compare`](crate::files::compare). `whole` adds what only holds of the whole
@@ -41,6 +43,7 @@ pub fn lint(corpus: &Corpus, whole: bool) -> Vec<CaseError> {
             AnyCase::Read(case) if !case.is_large() => check_description(case, &mut say),
             AnyCase::Read(_) => {}
             AnyCase::Dequantize(case) => check_blocks(case, &mut say),
+            AnyCase::MapNames(case) => check_names(case, &mut say),
         }
     }
     if whole {
@@ -52,7 +55,7 @@ pub fn lint(corpus: &Corpus, whole: bool) -> Vec<CaseError> {
 fn check_id(corpus: &Corpus, case: AnyCase<'_>, say: &mut impl FnMut(String)) {
     let parts: Vec<&str> = case.id().split('/').collect();
     let well_formed = parts.len() == 3
-        && parts.first() == Some(&case.operation())
+        && parts.first() == Some(&case.folder())
         && parts.iter().all(|part| {
             !part.is_empty()
                 && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
@@ -85,6 +88,23 @@ fn check_blocks(case: &BlockCase, say: &mut impl FnMut(String)) {
     }
     if case.rule.id != format!("QUANT-{:03}", t.id) {
         say(format!("the rule of {t} is QUANT-{:03}", t.id));
+    }
+}
+
+/// The changes change something, what is expected is there, and a refusal has something to name.
+fn check_names(case: &NamesCase, say: &mut impl FnMut(String)) {
+    for error in [case.input().err(), case.expected().err()].into_iter().flatten() {
+        say(error.message);
+    }
+    let refused = *case.verdict() == Verdict::Reject;
+    if refused && !case.is_edited() {
+        say("nothing is changed, and it is to be refused".into());
+    }
+    if refused == case.says.is_empty() {
+        say("`says` has what a refusal has to name, in a case that is to be refused".into());
+    }
+    if !case.rule.id.starts_with("NAMES-") {
+        say("its rule is one of names".into());
     }
 }
 
@@ -128,20 +148,24 @@ fn is_beyond_the_text(description: &Description) -> bool {
 }
 
 fn check_coverage(corpus: &Corpus, errors: &mut Vec<CaseError>) {
-    for rule in RULES.iter().chain(gguf_assay_quant::rule::RULES) {
-        let cases = || corpus.all().filter(|case| case.rule() == *rule);
+    for rule in rules() {
+        let cases = || corpus.all().filter(|case| case.rule() == rule);
         let some = |wanted: fn(&Verdict) -> bool| {
             cases().any(|case| Profile::ALL.into_iter().any(|p| wanted(case.verdict(p))))
         };
         let mut say = |message: &str| {
             errors.push(CaseError { place: rule.id.into(), message: message.into() });
         };
-        if !some(|verdict| *verdict == Verdict::Accept) {
+        let of_names = rule.id.starts_with("NAMES");
+        // What is accepted there is whole, and keeps all of its rules at once.
+        if (!of_names || rule.id == "NAMES-009") && !some(|verdict| *verdict == Verdict::Accept) {
             say("no case of this rule is accepted");
         }
-        let binds = [rule.spec, rule.ggml].iter().any(|r| matches!(r, Requirement::Must(_)));
-        // Any bytes are blocks: there is nothing to reject in them.
-        if binds && !rule.id.starts_with("QUANT") && !some(|verdict| *verdict == Verdict::Reject) {
+        let authorities = [rule.spec, rule.ggml, if of_names { rule.policy } else { Silent }];
+        let binds = authorities.iter().any(|r| matches!(r, Requirement::Must(_)));
+        // Any bytes are blocks: there is nothing to reject in them, nor in a whole pair.
+        let nothing = rule.id.starts_with("QUANT") || rule.id == "NAMES-009";
+        if binds && !nothing && !some(|verdict| *verdict == Verdict::Reject) {
             say("no case of this rule is rejected");
         }
     }

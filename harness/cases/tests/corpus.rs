@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use gguf_assay_cases::{CaseError, Corpus, files, lint};
+use gguf_assay_cases::{CaseError, Corpus, NamesInput, Side, files, lint};
 use gguf_assay_format::ByteOrder;
 
 fn fail_on(errors: &[CaseError]) {
@@ -26,8 +26,31 @@ fn committed_files_are_what_the_cases_build() {
 fn the_embedded_corpus_is_that_of_the_folder() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     let folder = Corpus::from_dir(&dir).unwrap();
-    let ids = |corpus: &Corpus| corpus.cases.iter().map(|c| c.id.clone()).collect::<Vec<_>>();
+    let ids = |corpus: &Corpus| corpus.all().map(|c| c.id().to_owned()).collect::<Vec<_>>();
     assert_eq!(ids(&Corpus::embedded()), ids(&folder));
+    assert_eq!(Corpus::embedded().digest(), folder.digest());
+}
+
+/// Every pair is asked for both ways, and its file is put to readers as the converter wrote it.
+#[test]
+fn every_pair_is_in_a_case_as_it_is() {
+    let corpus = Corpus::embedded();
+    let pairs = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/names/pairs");
+    let folders = std::fs::read_dir(pairs).unwrap().flatten();
+    for folder in folders.map(|entry| entry.path()).filter(|path| path.is_dir()) {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        let whole = |side: Side| {
+            let mut cases = corpus.names.iter().filter(|case| !case.is_edited());
+            cases.find(|case| case.pair.name == name && case.to == side)
+        };
+        let to_gguf = whole(Side::Gguf).unwrap_or_else(|| panic!("{name} has no case"));
+        assert!(matches!(to_gguf.input(), Ok(NamesInput::Checkpoint { .. })), "{name}");
+        let NamesInput::File { file, .. } = whole(Side::Transformers).unwrap().input().unwrap()
+        else {
+            panic!("{name} is no file");
+        };
+        assert!(file.to_bytes() == std::fs::read(folder.join("model.gguf")).unwrap(), "{name}");
+    }
 }
 
 /// Big-endian blocks stand for the numbers of the little-endian ones that they are made from.

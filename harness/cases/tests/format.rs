@@ -190,6 +190,46 @@ values = [[32, 1.0]]
     }
 }
 
+/// What is wrong with the text of a case of names is told.
+#[test]
+fn cases_of_names_that_are_not_sound() {
+    let sound = r#"
+[[names]]
+id = "names/area/slug"
+rule = "NAMES-003"
+summary = "no keys"
+source = "llama.cpp"
+pair = "llama"
+to = "transformers"
+edit = [{ remove = "blk.0.attn_k.weight" }]
+verdict = "reject"
+says = ["blk.0.attn_k.weight"]
+"#;
+    let complaint = |text: &str| match Corpus::from_toml("names/area.toml", text) {
+        Err(error) => error.to_string(),
+        Ok(corpus) => lint(&corpus, false).iter().map(ToString::to_string).collect(),
+    };
+    assert_eq!(complaint(sound), "");
+    for (from, to, part) in [
+        ("pair = \"llama\"", "pair = \"alpaca\"", "no pair `alpaca`"),
+        ("blk.0.attn_k.weight\" }", "blk.9.attn_k.weight\" }", "changes nothing"),
+        ("{ remove = ", "{ delete = ", "needs a `key`"),
+        ("weight\" }]", "weight\", to = \"x\" }]", "unknown field `to`"),
+        ("to = \"transformers\"", "to = \"gguf\"", "changes nothing"),
+        ("{ remove = \"blk.0.attn_k.weight\" }", "{ field = \"a\", value = 1 }", "no fields"),
+        ("edit = ", "config = [\"heads\"]\nedit = ", "the config has no heads"),
+        ("edit = ", "without = [\"a.weight\"]\nedit = ", "none of the names"),
+        ("edit = [{ remove = \"blk.0.attn_k.weight\" }]", "", "nothing is changed"),
+        ("says = [\"blk.0.attn_k.weight\"]", "", "has to name"),
+        ("verdict = \"reject\"", "", "has to name"),
+        ("NAMES-003", "META-006", "one of names"),
+        ("names/area/slug", "map_names/area/slug", "operation"),
+    ] {
+        let complaint = complaint(&sound.replacen(from, to, 1));
+        assert!(complaint.contains(part), "{to}: {complaint}");
+    }
+}
+
 /// A report of one part of the cases says by it of which cases it is a part.
 #[test]
 fn a_digest_is_of_the_cases_and_not_of_their_order() {

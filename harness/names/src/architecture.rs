@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 
 use gguf_assay_format::TensorType;
 use serde::Deserialize;
+use serde_json::Value as Json;
 
+use crate::config;
 use crate::data::{AbsentRow, Change, ConfigRow, DataFile, Include, OneOrMany, TensorRow, Within};
 use crate::expression::{Expression, Value};
 use crate::hyperparameters::{Held, Metadata};
@@ -72,6 +74,7 @@ pub struct Class {
     /// As `model_type` in `config.json` has it.
     pub model_type: String,
     pub(crate) when: Option<Expression>,
+    pub(crate) chosen_when: Option<Expression>,
 }
 
 /// A GGUF tensor pattern and what it stands for.
@@ -97,6 +100,8 @@ pub(crate) struct Piece {
     pub(crate) parameter: Pattern,
     pub(crate) view: View,
     pub(crate) change: Change,
+    /// What each number is multiplied by, over the config's fields.
+    pub(crate) scale: Vec<Expression>,
 }
 
 /// Parameters in place of those that a tensor stands for.
@@ -157,6 +162,7 @@ pub(crate) struct Field {
     pub(crate) default: Option<Expression>,
     pub(crate) when: Option<Expression>,
     pub(crate) written_when: Option<Expression>,
+    pub(crate) blocks: Option<Expression>,
 }
 
 #[derive(Debug)]
@@ -184,6 +190,9 @@ pub(crate) enum Origin {
     LastOf(String),
     Present(String),
     LargestIn(String),
+    PresentEach(Pattern),
+    First(Expression),
+    Step(Expression),
 }
 
 /// There is no map of an architecture.
@@ -296,6 +305,19 @@ impl Architecture {
         Err(UnknownArchitecture { name: name.to_owned(), known, nearest })
     }
 
+    /// The architecture that a checkpoint with this config becomes, by its `model_type` and, where
+    /// several have that, by what else tells them apart. `None` if there is no map of it.
+    pub fn of_config(config: &Json) -> Option<&'static Architecture> {
+        let name = config.get("model_type")?.as_str()?;
+        Architecture::all().iter().find(|architecture| {
+            architecture.classes.iter().any(|class| {
+                let chosen = class.chosen_when.as_ref();
+                class.model_type == name
+                    && chosen.is_none_or(|chosen| config::holds(config, chosen))
+            })
+        })
+    }
+
     /// `general.architecture`.
     pub fn name(&self) -> &str {
         &self.name
@@ -380,7 +402,7 @@ impl Architecture {
     pub(crate) fn parse(text: &str) -> Result<Architecture, String> {
         let file: DataFile = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut parts = Parts::default();
-        parts.add(&file, None, false)?;
+        parts.add(&file, None, false, &BTreeMap::new())?;
         if let Some(within) = &file.within {
             parts.put_within(&within.parameters);
         }
@@ -390,7 +412,9 @@ impl Architecture {
         }
         let classes = file.classes.iter().map(|row| {
             let when = row.when.as_deref().map(Expression::parse).transpose()?;
-            Ok(Class { name: row.class.clone(), model_type: row.model_type.clone(), when })
+            let chosen_when = row.chosen_when.as_deref().map(Expression::parse).transpose()?;
+            let (name, model_type) = (row.class.clone(), row.model_type.clone());
+            Ok(Class { name, model_type, when, chosen_when })
         });
         let classes = classes.collect::<Result<_, String>>()?;
         let hyperparameters = in_order(parts.hyperparameters)?;
@@ -448,11 +472,21 @@ struct Parts {
 
 impl Parts {
     /// Adds a file: first what it includes, so that it can say otherwise.
-    fn add(&mut self, file: &DataFile, when: Option<&str>, optional: bool) -> Result<(), String> {
+    fn add(
+        &mut self,
+        file: &DataFile,
+        when: Option<&str>,
+        optional: bool,
+        rename: &BTreeMap<String, String>,
+    ) -> Result<(), String> {
         for include in &file.include {
+            let mut rename = rename.clone();
             let (part, condition, all_optional) = match include {
                 Include::Whole(part) => (part, None, false),
-                Include::Some(some) => (&some.part, some.when.as_deref(), some.optional),
+                Include::Some(some) => {
+                    rename.extend(some.rename.clone());
+                    (&some.part, some.when.as_deref(), some.optional)
+                }
             };
             let text = SHARED.iter().find(|(stem, _)| stem == part).map(|(_, text)| text);
             let text = text.ok_or_else(|| format!("there is no shared/{part}.toml"))?;
@@ -461,13 +495,21 @@ impl Parts {
             if shared.name.is_some() || !shared.classes.is_empty() {
                 return Err(format!("shared/{part}.toml is no architecture"));
             }
+            let rows = self.rows.len();
             let condition = both(when, condition);
-            self.add(&shared, condition.as_deref(), optional || all_optional)
+            self.add(&shared, condition.as_deref(), optional || all_optional, &rename)
                 .map_err(|error| format!("shared/{part}.toml: {error}"))?;
+            let mut pieces = self.rows.iter().skip(rows).flat_map(|row| &row.pieces);
+            if let Some(unused) = rename
+                .values()
+                .find(|to| !pieces.any(|piece| piece.parameter.text().starts_with(to.as_str())))
+            {
+                return Err(format!("shared/{part}.toml has nothing that becomes {unused}"));
+            }
         }
         for row in &file.tensors {
             let error = |error| format!("{}: {error}", row.gguf);
-            self.rows.push(parse_row(row, when, optional).map_err(error)?);
+            self.rows.push(parse_row(row, when, optional, rename).map_err(error)?);
         }
         for row in &file.dropped {
             let parameter = Pattern::new(&row.transformers);
@@ -498,11 +540,15 @@ impl Parts {
             origins.extend(row.last_of.clone().map(Origin::LastOf));
             origins.extend(row.present.clone().map(Origin::Present));
             origins.extend(row.largest_in.clone().map(Origin::LargestIn));
+            let pattern = row.present_each.as_deref().map(Pattern::new);
+            origins.extend(pattern.map(Origin::PresentEach));
+            origins.extend(
+                row.first.as_deref().map(Expression::parse).transpose()?.map(Origin::First),
+            );
+            origins
+                .extend(row.step.as_deref().map(Expression::parse).transpose()?.map(Origin::Step));
             let (Some(origin), true) = (origins.pop(), origins.is_empty()) else {
-                return Err(format!(
-                    "{name} needs one of key, is, count_of, largest_of, first_of, last_of, present, \
-                     largest_in"
-                ));
+                return Err(format!("{name} needs one origin: key, is, count_of, ..."));
             };
             let default = row.default.as_deref().map(Expression::parse).transpose()?;
             let name = name.clone();
@@ -535,7 +581,7 @@ impl Parts {
 
 /// The metadata of an example; the number under `tokenizer.ggml.tokens` is how many there are.
 fn example(rows: &BTreeMap<String, toml::Value>) -> Result<Metadata, String> {
-    let mut metadata = Metadata::default();
+    let mut metadata = Metadata { most_layers: 64, ..Metadata::default() };
     for (key, value) in rows {
         let scalar = |value: &toml::Value| match value {
             toml::Value::Integer(int) => Ok(Value::Int((*int).into())),
@@ -567,12 +613,34 @@ fn both(outer: Option<&str>, inner: Option<&str>) -> Option<String> {
     }
 }
 
-fn parse_row(row: &TensorRow, when: Option<&str>, optional: bool) -> Result<Row, String> {
+/// A parameter's name with another beginning.
+fn renamed(parameter: &str, rename: &BTreeMap<String, String>) -> String {
+    let found = rename.iter().find_map(|(from, to)| Some((to, parameter.strip_prefix(from)?)));
+    found.map_or_else(|| parameter.to_owned(), |(to, rest)| format!("{to}{rest}"))
+}
+
+fn parse_row(
+    row: &TensorRow,
+    when: Option<&str>,
+    optional: bool,
+    rename: &BTreeMap<String, String>,
+) -> Result<Row, String> {
     let dims = row.dims.split(',').map(|dim| Expression::parse(dim.trim()));
     let dims = dims.collect::<Result<Vec<_>, _>>()?;
     let tensor = Pattern::new(&row.gguf);
     let rank = dims.len();
-    let pieces = pieces(&tensor, rank, &row.transformers, &row.view, &[row.value])?;
+    let parameters = row.transformers.as_slice().iter().map(|name| renamed(name, rename));
+    let parameters = &parameters.collect::<Vec<_>>()[..];
+    let mut pieces = pieces(&tensor, rank, parameters, &row.view, &[row.value])?;
+    let scales = row.scale.as_slice();
+    if !matches!(scales.len(), 0 | 1) && scales.len() != pieces.len() {
+        return Err("as many scales as views, or one".into());
+    }
+    for (place, piece) in pieces.iter_mut().enumerate() {
+        let factors = scales.get(place).or(scales.first()).map_or("", String::as_str);
+        let factors = factors.split(',').map(str::trim).filter(|text| !text.is_empty());
+        piece.scale = factors.map(Expression::parse).collect::<Result<Vec<_>, _>>()?;
+    }
     if pieces.is_empty() && row.note.is_none() {
         return Err("a tensor that stands for no parameter needs a note".into());
     }
@@ -580,7 +648,9 @@ fn parse_row(row: &TensorRow, when: Option<&str>, optional: bool) -> Result<Row,
         let blocks = each.blocks.as_deref().map(|name| {
             TensorType::by_name(name).ok_or_else(|| format!("no type is named {name}"))
         });
-        let pieces = self::pieces(&tensor, rank, &each.transformers, &each.view, &each.value)?;
+        let parameters = each.transformers.as_slice().iter().map(|name| renamed(name, rename));
+        let parameters = &parameters.collect::<Vec<_>>()[..];
+        let pieces = self::pieces(&tensor, rank, parameters, &each.view, &each.value)?;
         Ok(Alternative { pieces, blocks: blocks.transpose()? })
     });
     let alternatives = alternatives.collect::<Result<Vec<_>, String>>()?;
@@ -603,11 +673,11 @@ fn parse_row(row: &TensorRow, when: Option<&str>, optional: bool) -> Result<Row,
 fn pieces(
     tensor: &Pattern,
     rank: usize,
-    parameters: &OneOrMany,
+    parameters: &[String],
     views: &OneOrMany,
     changes: &[Change],
 ) -> Result<Vec<Piece>, String> {
-    let (parameters, views) = (parameters.as_slice(), views.as_slice());
+    let views = views.as_slice();
     let view = |parameter: &str, text: Option<&String>| match text {
         Some(text) => View::parse(text),
         None if Pattern::new(parameter).has_expert() && !tensor.has_expert() => {
@@ -634,7 +704,7 @@ fn pieces(
         if view.tensor_rank() != rank {
             return Err(format!("{rank} dimensions, and `{}`", view.text()));
         }
-        Ok(Piece { parameter: Pattern::new(parameter), view, change })
+        Ok(Piece { parameter: Pattern::new(parameter), view, change, scale: Vec::new() })
     });
     pieces.collect()
 }
@@ -653,6 +723,7 @@ fn parse_field(row: &ConfigRow) -> Result<Field, String> {
         default: parse(&row.default.clone().filter(|text| text != NULL))?,
         when: parse(&row.when)?,
         written_when: parse(&row.written_when)?,
+        blocks: parse(&row.blocks)?,
         row: row.clone(),
     })
 }
@@ -663,7 +734,7 @@ fn in_order(mut open: BTreeMap<String, Hyperparameter>) -> Result<Vec<Hyperparam
     while !open.is_empty() {
         let ready = open.values().find(|each| {
             let is = match &each.origin {
-                Origin::Is(expression) => Some(expression),
+                Origin::Is(of) | Origin::First(of) | Origin::Step(of) => Some(of),
                 _ => None,
             };
             let needs = is.into_iter().chain(&each.default).flat_map(Expression::names);

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use crate::architecture::{Architecture, Class, Row, viewed_dims};
 use crate::config;
 use crate::data::Change;
-use crate::expression::Failure;
+use crate::expression::{Expression, Failure};
 use crate::hyperparameters::Hyperparameters;
 use crate::map::{
     Finding, MISSING_LISTED, MissingList, MissingTensor, because, class_of, expected_dims,
@@ -71,6 +71,14 @@ pub struct GgufSource {
     pub change: Change,
     moves: Moves,
     expert: u64,
+    factors: Vec<f32>,
+}
+
+impl GgufSource {
+    /// What each number is multiplied by, one after the other. A file does not tell it.
+    pub fn factors(&self) -> &[f32] {
+        &self.factors
+    }
 }
 
 impl GgufTensor {
@@ -83,7 +91,9 @@ impl GgufTensor {
         read: impl Fn(usize) -> Option<&'a [u8]>,
     ) -> Option<Vec<u8>> {
         let size = if self.blocks.is_some() { 1 } else { size };
-        if self.change != Change::None && size != 4 {
+        let changes = self.change != Change::None
+            || self.sources.iter().any(|source| source.factors.iter().any(|factor| *factor != 1.0));
+        if changes && size != 4 {
             return None;
         }
         // No more is taken than the parameters have.
@@ -100,7 +110,10 @@ impl GgufTensor {
         for source in &self.sources {
             let parameter = read(source.parameter)?;
             let (moves, expert) = (&source.moves, source.expert);
-            let change = |numbers: &mut [u8]| values::change(numbers, source.change);
+            let change = |numbers: &mut [u8]| {
+                values::scale(numbers, &source.factors);
+                values::change(numbers, source.change);
+            };
             if !values::copy(moves, expert, size, Way::IntoTensor, parameter, &mut bytes, change) {
                 return None;
             }
@@ -126,7 +139,6 @@ impl CheckpointMap {
         checkpoint: &[CheckpointTensor],
         config: &Json,
     ) -> CheckpointMap {
-        let (metadata, written) = config::metadata(architecture, config);
         let plain: Vec<Cow<'_, str>> =
             checkpoint.iter().map(|tensor| architecture.parameter_name(&tensor.name)).collect();
         let names: HashSet<&str> = plain.iter().map(AsRef::as_ref).collect();
@@ -150,6 +162,8 @@ impl CheckpointMap {
                         .all(|piece| names.contains(piece.parameter.name(numbers).as_str()))
             })
         };
+        let most = checkpoint.len().saturating_add(64).try_into().unwrap_or(u64::MAX);
+        let (metadata, written) = config::metadata(architecture, config, most, &present);
         let hyperparameters = Hyperparameters::new(architecture, metadata, &present);
         let mut map = CheckpointMap {
             architecture,
@@ -166,7 +180,8 @@ impl CheckpointMap {
         let mut missing_names = BTreeSet::new();
         for ((layer, place), found) in &made {
             if let Some(row) = architecture.rows.get(*place) {
-                let failed = map.make(&hyperparameters, checkpoint, row, *layer, found);
+                let factor = |factor: &Expression| config::number(config, factor);
+                let failed = map.make(&hyperparameters, checkpoint, row, *layer, found, &factor);
                 missing_names.extend(failed);
             }
         }
@@ -221,7 +236,10 @@ impl CheckpointMap {
                     pieces.iter().enumerate().map(move |(number, piece)| (form, number, piece))
                 });
                 for (form, number, piece) in pieces {
-                    let Some(numbers) = piece.parameter.matches(name) else { continue };
+                    let Some(mut numbers) = piece.parameter.matches(name) else { continue };
+                    if row.tensor.has_layer() && !piece.parameter.has_layer() {
+                        numbers.layer = hyperparameters.count("n_layer");
+                    }
                     if let (Some(layer), Some(blocks)) = (numbers.layer, blocks)
                         && layer >= blocks
                     {
@@ -230,7 +248,7 @@ impl CheckpointMap {
                     }
                     if !hyperparameters.at(numbers.layer).holds(row.when.as_ref()) {
                         let when = row.when.as_ref().map(ToString::to_string).unwrap_or_default();
-                        reason = Some(format!("it belongs there only where {when}"));
+                        reason.get_or_insert_with(|| format!("it belongs there only where {when}"));
                         continue;
                     }
                     has_place = true;
@@ -263,6 +281,7 @@ impl CheckpointMap {
         row: &'static Row,
         layer: Option<u64>,
         found: &Found,
+        factor: &dyn Fn(&Expression) -> Option<f32>,
     ) -> Option<String> {
         let names = hyperparameters.at(layer);
         let numbers = Numbers { layer, expert: None };
@@ -301,6 +320,12 @@ impl CheckpointMap {
                     return None;
                 }
             };
+            let Some(factors) = piece.scale.iter().map(factor).collect::<Option<Vec<f32>>>() else {
+                let factors = piece.scale.iter().map(Expression::text).collect::<Vec<_>>();
+                let reason = format!("the config does not give {}", factors.join(" and "));
+                self.findings.push(Finding::Senseless { name, reason });
+                return None;
+            };
             let count = moves.experts.map_or(1, |experts| experts.count);
             let mut experts = BTreeSet::new();
             for (.., expert, at) in found.iter().filter(|(a, b, ..)| (*a, *b) == (form, number)) {
@@ -327,6 +352,7 @@ impl CheckpointMap {
                         change: piece.change,
                         moves: moves.clone(),
                         expert: *expert,
+                        factors: factors.clone(),
                     });
                 }
             }

@@ -1,9 +1,11 @@
 //! Configs: `config.json` of transformers 5, from metadata and back.
 
-use gguf_assay_format::{OwnedArray, OwnedValue, ValueType};
+use std::collections::HashMap;
+
+use gguf_assay_format::{OwnedArray, OwnedValue};
 use serde_json::{Map as Object, Value as Json, json};
 
-use crate::architecture::{Architecture, Class, Field, LAYER, NULL};
+use crate::architecture::{Architecture, Class, Field, LAYER, NULL, Origin};
 use crate::data::KeyType;
 use crate::expression::{Expression, Value};
 use crate::hyperparameters::{Held, Hyperparameters, Metadata};
@@ -33,15 +35,27 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
             named(field, value)
         };
         if let (true, Some(expression)) = (field.row.each, &field.value) {
-            // No more layers than the metadata tell of one by one.
-            let Some(count) = hyperparameters.layers() else { continue };
-            let blocks = hyperparameters.blocks().unwrap_or(0).min(count);
-            let each = (0..blocks).map(|layer| {
+            let layers = if field.row.behind {
+                hyperparameters.blocks()
+            } else {
+                hyperparameters.count("n_layer")
+            };
+            let layers = layers.unwrap_or(0);
+            if layers == 0 || layers > hyperparameters.metadata.most_layers {
+                continue;
+            }
+            let each = (0..layers).map(|layer| {
                 let names = hyperparameters.at(Some(layer));
-                named(field, expression.value(&|name| names.get(name)).ok()?)
+                let value = expression.value(&|name| names.get(name)).ok()?;
+                match field.row.listed {
+                    None => named(field, value).map(Some),
+                    Some(first) => Some(
+                        (value == Value::Bool(true)).then(|| json!(layer.saturating_add(first))),
+                    ),
+                }
             });
             if let Some(list) = each.collect::<Option<Vec<_>>>() {
-                insert(&mut config, name, list.into());
+                insert(&mut config, name, list.into_iter().flatten().collect());
             }
             continue;
         }
@@ -50,8 +64,8 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
             (None, Some(key)) => match hyperparameters.metadata.held.get(key) {
                 Some(Held::One(value)) => named(field, value.clone()),
                 Some(Held::Each(values)) => {
-                    let count = values.len().saturating_sub(field.row.zeros.unwrap_or(0));
-                    values.iter().take(count).map(|value| named(field, value.clone())).collect()
+                    let most = field.row.list.map_or(values.len(), |[of_field, _]| of_field);
+                    values.iter().take(most).map(|value| named(field, value.clone())).collect()
                 }
                 None => None,
             },
@@ -111,31 +125,55 @@ pub(crate) fn absent(architecture: &'static Architecture) -> Vec<(&'static str, 
     architecture.absent.iter().map(|row| (row.field.as_str(), row.note.as_str())).collect()
 }
 
-/// A field of a config, by its name with dots; `None` for `null`. For `any`, the first field that has
-/// the rest.
+/// A field of a config, by its name with dots, or an element of a list by its number; `None` for
+/// `null`. For `any`, the first field that has the rest.
 pub(crate) fn get<'a>(config: &'a Json, name: &str) -> Option<&'a Json> {
-    let found = match name.split_once('.') {
-        None => config.get(name)?,
-        Some(("any", rest)) => config.as_object()?.values().find_map(|each| get(each, rest))?,
-        Some((first, rest)) => get(config.get(first)?, rest)?,
+    let (first, rest) = match name.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (name, None),
+    };
+    let found = match (config, first, rest) {
+        (Json::Object(fields), "any", Some(rest)) => {
+            fields.values().find_map(|each| get(each, rest))?
+        }
+        (Json::Array(list), number, rest) => {
+            let each = list.get(number.parse::<usize>().ok()?)?;
+            rest.map_or(Some(each), |rest| get(each, rest))?
+        }
+        (within, name, Some(rest)) => get(within.get(name)?, rest)?,
+        (within, name, None) => within.get(name)?,
     };
     (!found.is_null()).then_some(found)
 }
 
-/// The value of a field; of a list's `length`, how many elements it has; of a list's `0`, the first.
-/// A text may be a list of numbers with commas between them.
-fn lookup(config: &Json, name: &str) -> Option<Value> {
-    let (list, last) = name.rsplit_once('.').unwrap_or_default();
-    let place = last.parse::<usize>();
-    match (get(config, list), place) {
-        (Some(Json::Array(list)), Ok(place)) => list.get(place).and_then(value_of),
-        (Some(Json::Array(list)), _) if last == "length" => {
-            Some(Value::Int(list.len().try_into().ok()?))
-        }
-        (Some(Json::String(text)), Ok(place)) => {
-            text.split(',').nth(place)?.trim().parse().ok().map(Value::Int)
-        }
-        _ => get(config, name).and_then(value_of),
+/// What a name stands for in a config: a field, the length of a list, whether a list has a text, or
+/// the first number of a text that has commas between numbers.
+fn named_in(config: &Json, name: &str) -> Option<Value> {
+    let list = |name: &str| get(config, name)?.as_array();
+    let count = || Some(Value::Int(list(name.strip_suffix(".count")?)?.len().try_into().ok()?));
+    let has = || {
+        let (name, text) = name.split_once(".has.")?;
+        Some(Value::Bool(list(name)?.iter().any(|each| each.as_str() == Some(text))))
+    };
+    let first = || {
+        let text = get(config, name.strip_suffix(".0")?)?.as_str()?;
+        text.split(',').next()?.trim().parse().ok().map(Value::Int)
+    };
+    get(config, name).and_then(value_of).or_else(count).or_else(has).or_else(first)
+}
+
+/// Whether a condition over a config's fields holds.
+pub(crate) fn holds(config: &Json, condition: &Expression) -> bool {
+    let config = &as_read_today(config);
+    condition.value(&|name| named_in(config, name)) == Ok(Value::Bool(true))
+}
+
+/// What an expression over a config's fields comes to, as the `f32` that the converter takes it for.
+pub(crate) fn number(config: &Json, expression: &Expression) -> Option<f32> {
+    let value = expression.value(&|name| get(config, name).and_then(value_of)).ok()?;
+    match typed(KeyType::F32, value)?.1 {
+        OwnedValue::F32(number) => Some(number),
+        _ => None,
     }
 }
 
@@ -160,11 +198,26 @@ pub(crate) struct Written {
     pub(crate) value: OwnedValue,
 }
 
-/// The metadata that a config comes to.
-pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata, Vec<Written>) {
-    let config = &with_rope_parameters(&with_text_config(config));
-    let lookup = |name: &str| lookup(config, name);
-    let mut metadata = Metadata::default();
+/// The metadata that a config comes to, and a checkpoint of which `present` says whether a GGUF tensor
+/// can be made: hyperparameters of this kind have a value beside the fields.
+pub(crate) fn metadata(
+    architecture: &Architecture,
+    config: &Json,
+    most_layers: u64,
+    present: &dyn Fn(&str) -> bool,
+) -> (Metadata, Vec<Written>) {
+    let config = &as_read_today(config);
+    let given: HashMap<&str, bool> = architecture
+        .hyperparameters
+        .iter()
+        .filter_map(|each| match &each.origin {
+            Origin::Present(tensor) => Some((each.name.as_str(), present(tensor))),
+            _ => None,
+        })
+        .collect();
+    let given = |name: &str| given.get(name).copied().map(Value::Bool);
+    let lookup = |name: &str| named_in(config, name).or_else(|| given(name));
+    let mut metadata = Metadata { most_layers, ..Metadata::default() };
     if let Some(vocabulary) = lookup("vocab_size").and_then(|value| value.as_u64()) {
         // The converter writes a token for each row of the embedding.
         metadata.counts.insert("tokenizer.ggml.tokens".into(), vocabulary);
@@ -177,24 +230,31 @@ pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata,
         {
             continue;
         }
-        if let (Some(zeros), Some(name)) = (field.row.zeros, &field.row.field) {
-            let list = get(config, name).and_then(Json::as_array);
-            let values = list.into_iter().flatten().map(value_of);
-            let values = values.chain(std::iter::repeat_n(Some(Value::Int(0)), zeros));
-            let typed = values.map(|value| typed(key_type, value?)).collect::<Option<Vec<_>>>();
-            if let (Some(typed), Some(_)) = (typed, list) {
-                let (values, owned): (Vec<_>, Vec<_>) = typed.into_iter().unzip();
-                let element = owned.first().map_or(ValueType::I32, OwnedValue::value_type);
+        if let (true, Some(from)) = (field.row.each, &field.from) {
+            let listed = field.row.field.as_deref().zip(field.row.listed);
+            let listed = listed.and_then(|(name, first)| Some((get(config, name)?, first)));
+            let given = |name: &str, layer: u64| match (name, listed) {
+                (LAYER, _) => Some(Value::Int(layer.into())),
+                ("listed", Some((list, first))) => {
+                    let number = json!(layer.saturating_add(first));
+                    Some(Value::Bool(list.as_array()?.contains(&number)))
+                }
+                _ => lookup(name),
+            };
+            let blocks = field.blocks.as_ref().map(|blocks| blocks.value(&lookup).ok());
+            // As of a file, no more layers are looked at than there can be.
+            let blocks = blocks.map(|blocks| blocks?.as_u64().filter(|it| *it <= most_layers));
+            if let Some((values, owned)) = each_layer(config, from, key_type, blocks, &given) {
+                let count = values.len().try_into().unwrap_or(u64::MAX);
+                metadata.counts.insert(key.clone(), count);
                 metadata.held.insert(key.clone(), Held::Each(values));
-                let value = OwnedValue::Array(OwnedArray::new(element, owned));
-                written.push(Written { key: key.clone(), value });
+                written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
             }
             continue;
         }
-        if let (true, Some(from)) = (field.row.each, &field.from) {
-            if let Some((values, owned)) = each_layer(config, from, key_type) {
-                let count = values.len().try_into().unwrap_or(u64::MAX);
-                metadata.counts.insert(key.clone(), count);
+        if let (Some([_, most]), Some(name)) = (field.row.list, &field.row.field) {
+            let list = get(config, name).and_then(Json::as_array);
+            if let Some((values, owned)) = list.and_then(|list| padded(list, most, key_type)) {
                 metadata.held.insert(key.clone(), Held::Each(values));
                 written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
             }
@@ -218,25 +278,36 @@ pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata,
     (metadata, written)
 }
 
-/// The values of a key for each layer: as many as the lists of the config that it needs have.
+/// The first elements of a list, with zeros behind them.
+fn padded(list: &[Json], most: usize, key_type: KeyType) -> Option<(Vec<Value>, OwnedArray)> {
+    let elements = list.iter().map(value_of).chain(std::iter::repeat(Some(Value::Int(0))));
+    let typed = elements.take(most).map(|value| typed(key_type, value?));
+    let (values, owned): (Vec<_>, Vec<_>) = typed.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+    let element = owned.first()?.value_type();
+    Some((values, OwnedArray::new(element, owned)))
+}
+
+/// The values of a key for each layer: as many as it is said to have, or else as the lists of the
+/// config that it needs have.
 fn each_layer(
     config: &Json,
     from: &Expression,
     key_type: KeyType,
+    blocks: Option<Option<u64>>,
+    given: &dyn Fn(&str, u64) -> Option<Value>,
 ) -> Option<(Vec<Value>, OwnedArray)> {
-    let mut names = from.names();
-    if names.contains(&LAYER) {
-        names.push("layer_types");
-    }
-    let lists = names.into_iter().filter_map(|name| get(config, name)?.as_array());
-    let count = lists.map(Vec::len).min()?;
+    let lists = from.names().into_iter().filter_map(|name| get(config, name)?.as_array());
+    let count = match blocks {
+        Some(blocks) => blocks?,
+        None => lists.map(Vec::len).min()?.try_into().ok()?,
+    };
     let mut values = Vec::new();
     let mut owned = Vec::new();
     for layer in 0..count {
         let lookup = |name: &str| match get(config, name) {
-            _ if name == LAYER => Some(Value::Int(layer.try_into().ok()?)),
-            Some(Json::Array(list)) => value_of(list.get(layer)?),
-            value => value_of(value?),
+            Some(Json::Array(list)) => value_of(list.get(usize::try_from(layer).ok()?)?),
+            Some(value) => value_of(value),
+            None => given(name, layer),
         };
         let (value, one) = typed(key_type, from.value(&lookup).ok()?)?;
         values.push(value);
@@ -253,6 +324,41 @@ fn with_text_config(config: &Json) -> Json {
         (config.get("text_config").cloned(), &mut config)
     {
         outer.extend(text);
+    }
+    config
+}
+
+/// The config as transformers 5 reads an older one: with `rope_parameters` made of `rope_theta` and
+/// `rope_scaling`, and with its own names of layers.
+fn as_read_today(config: &Json) -> Json {
+    let mut config = with_rope_parameters(&with_text_config(config));
+    // `_pattern_to_list` of configuration_nemotron_h.py.
+    let pattern = get(&config, "hybrid_override_pattern").and_then(Json::as_str);
+    if let (Some(pattern), None) = (pattern, get(&config, "layers_block_type")) {
+        let names = pattern.chars().map(|letter| match letter {
+            'M' => json!("linear_attention"),
+            'E' => json!("moe"),
+            '*' => json!("full_attention"),
+            '-' => json!("mlp"),
+            _ => Json::Null,
+        });
+        let names: Json = names.collect();
+        if let Json::Object(config) = &mut config {
+            config.insert("layers_block_type".into(), names);
+        }
+    }
+    for field in ["layer_types", "layers_block_type"] {
+        let Some(Json::Array(names)) = config.get_mut(field) else { continue };
+        for name in names {
+            // `_LEGACY_LAYER_TYPE_REMAP` of configuration_utils.py.
+            let today = match name.as_str() {
+                Some("mamba") => "linear_attention",
+                Some("attention") => "full_attention",
+                Some("deepseek_sparse_attention" | "qwen_sparse_attention") => "indexed_attention",
+                _ => continue,
+            };
+            *name = json!(today);
+        }
     }
     config
 }

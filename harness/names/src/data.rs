@@ -65,6 +65,8 @@ pub(crate) struct ClassRow {
     pub(crate) model_type: String,
     /// When a file is one of it.
     pub(crate) when: Option<String>,
+    /// When a checkpoint of it becomes this architecture, over the config's fields, if there are several.
+    pub(crate) chosen_when: Option<String>,
 }
 
 /// A file of `shared/`, all of it or under a condition.
@@ -84,6 +86,9 @@ pub(crate) struct SomeOf {
     /// None of its tensors has to be there.
     #[serde(default)]
     pub(crate) optional: bool,
+    /// What the names of its parameters begin with, and what they begin with here.
+    #[serde(default)]
+    pub(crate) rename: BTreeMap<String, String>,
 }
 
 /// A GGUF tensor and what it stands for.
@@ -101,6 +106,11 @@ pub(crate) struct TensorRow {
     pub(crate) view: OneOrMany,
     #[serde(default)]
     pub(crate) value: Change,
+    /// Factors over the config's fields, with commas between them, by which each number is multiplied
+    /// one after the other: one for each view, or for all. A file does not tell them, and has a model
+    /// that is the same without.
+    #[serde(default)]
+    pub(crate) scale: OneOrMany,
     pub(crate) when: Option<String>,
     #[serde(default)]
     pub(crate) optional: bool,
@@ -210,8 +220,6 @@ pub(crate) struct ConfigRow {
     /// The field is not within that of the text model.
     #[serde(default)]
     pub(crate) top: bool,
-    /// The key is an array of the field's elements, and so many zeros.
-    pub(crate) zeros: Option<usize>,
     /// The field's value over the hyperparameters, if it is not the key's.
     pub(crate) value: Option<String>,
     /// The key's value over the config's fields, if it is not the field's.
@@ -221,10 +229,20 @@ pub(crate) struct ConfigRow {
     /// The texts of the config for numbers of the key.
     #[serde(default)]
     pub(crate) names: BTreeMap<String, i64>,
-    /// A value for each layer, on both sides. In `value`, `layer` is the layer's number; in `from`,
-    /// a field that is a list stands for its element, and `layer` for its place.
+    /// A value for each layer, on both sides. In `value` and `from`, `layer` is the layer's number; in
+    /// `from`, a field that is a list stands for its element, and behind its end for nothing.
     #[serde(default)]
     pub(crate) each: bool,
+    /// The field has values for the blocks behind the last layer, too.
+    #[serde(default)]
+    pub(crate) behind: bool,
+    /// How many values the key has, over the config's fields, if not as many as the lists have.
+    pub(crate) blocks: Option<String>,
+    /// The field lists the layers for which `value` holds by their numbers, the first being this one; in
+    /// `from`, `listed` says whether it has the layer.
+    pub(crate) listed: Option<u64>,
+    /// How many elements the field has, and how many the key: those behind are 0.
+    pub(crate) list: Option<[usize; 2]>,
     /// When the field is there, over the hyperparameters.
     pub(crate) when: Option<String>,
     /// When the key is written, over the config's fields.
@@ -270,6 +288,12 @@ pub(crate) struct HyperparameterRow {
     pub(crate) present: Option<String>,
     /// The largest number of the tensor of this name.
     pub(crate) largest_in: Option<String>,
+    /// Whether the layer has a tensor of this name.
+    pub(crate) present_each: Option<String>,
+    /// The first layer for which this holds.
+    pub(crate) first: Option<String>,
+    /// How far behind it the second one is.
+    pub(crate) step: Option<String>,
     /// An expression for files without the key.
     pub(crate) default: Option<String>,
 }

@@ -37,6 +37,9 @@ impl Architecture {
                 if !piece.view.is_identity() {
                     let _ = write!(text, ": {}", piece.view.text());
                 }
+                for factor in &piece.scale {
+                    let _ = write!(text, ", times {factor}");
+                }
                 text.push('\n');
             }
             for other in &row.alternatives {
@@ -90,9 +93,6 @@ impl Architecture {
                 let key_type = format!("{key_type:?}").to_lowercase();
                 let from = row.from.as_deref().or(row.field.as_deref()).unwrap_or_default();
                 let _ = write!(text, "; {key} ({key_type}) = {from}");
-                if let Some(zeros) = row.zeros {
-                    let _ = write!(text, " and {zeros} zeros");
-                }
                 if let Some(when) = &row.written_when {
                     let _ = write!(text, ", where {when}");
                 }
@@ -113,6 +113,9 @@ impl Architecture {
                 Origin::LastOf(key) => format!("the last of {}", self.full_key(key)),
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
                 Origin::LargestIn(tensor) => format!("the largest number of {tensor}"),
+                Origin::PresentEach(tensor) => format!("whether the layer has {tensor}"),
+                Origin::First(holds) => format!("the first layer where {holds}"),
+                Origin::Step(holds) => format!("the layers between the first two where {holds}"),
             };
             let _ = write!(text, "  {} = {origin}", each.name);
             if let Some(default) = &each.default {

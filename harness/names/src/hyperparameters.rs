@@ -6,6 +6,7 @@ use gguf_assay_format::{ByteOrder, Gguf, Value as FileValue};
 
 use crate::architecture::{Architecture, Example, LAYER, Origin};
 use crate::expression::{Failure, Value};
+use crate::pattern::Numbers;
 
 /// What a key holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,14 +23,17 @@ pub(crate) struct Metadata {
     pub(crate) counts: HashMap<String, u64>,
     /// The largest number of each tensor that is asked for.
     pub(crate) largest: HashMap<String, f64>,
+    /// As many layers as can be looked at: the file's tensors and a few more.
+    pub(crate) most_layers: u64,
 }
 
 impl Metadata {
     /// What the file says. Of an array, as many elements are taken as the file has tensors and a few
     /// more: no more layers can be looked at.
     pub(crate) fn of(architecture: &Architecture, gguf: &Gguf<'_>) -> Metadata {
-        let mut metadata = Metadata::default();
         let most = gguf.tensors.len().saturating_add(64);
+        let mut metadata =
+            Metadata { most_layers: most.try_into().unwrap_or(u64::MAX), ..Metadata::default() };
         for key in architecture.keys() {
             match gguf.get(&architecture.full_key(key)) {
                 Some(FileValue::Array(array)) => {
@@ -101,6 +105,10 @@ pub(crate) struct Hyperparameters {
     pub(crate) architecture: &'static Architecture,
     pub(crate) metadata: Metadata,
     present: HashSet<String>,
+    /// Names and layers.
+    present_each: HashSet<(&'static str, u64)>,
+    /// The first layers for which something holds, by the hyperparameter's name.
+    first_layers: HashMap<&'static str, Vec<u64>>,
     global: HashMap<&'static str, Value>,
     /// Whether some are different in each layer.
     layered: bool,
@@ -113,6 +121,7 @@ impl Hyperparameters {
         metadata: Metadata,
         present: &dyn Fn(&str) -> bool,
     ) -> Hyperparameters {
+        let present_layer = present;
         let present = architecture
             .hyperparameters
             .iter()
@@ -125,15 +134,44 @@ impl Hyperparameters {
             architecture,
             metadata,
             present,
+            present_each: HashSet::new(),
+            first_layers: HashMap::new(),
             global: HashMap::new(),
             layered: false,
         };
         this.global = this.compute(None);
-        this.layered = architecture.hyperparameters.iter().any(|each| match &each.origin {
-            Origin::Key(key) => matches!(this.metadata.held.get(key), Some(Held::Each(_))),
-            Origin::Is(is) => is.names().contains(&LAYER),
-            _ => false,
+        this.layered = architecture.hyperparameters.iter().any(|each| {
+            let default = each.default.as_ref().is_some_and(|is| is.names().contains(&LAYER));
+            let origin = match &each.origin {
+                Origin::Key(key) => matches!(this.metadata.held.get(key), Some(Held::Each(_))),
+                Origin::Is(is) => is.names().contains(&LAYER),
+                Origin::PresentEach(_) => true,
+                _ => false,
+            };
+            default || origin
         });
+        let layers = this.blocks().unwrap_or(0).min(this.metadata.most_layers);
+        for each in &architecture.hyperparameters {
+            match &each.origin {
+                Origin::PresentEach(tensor) => {
+                    let name = |layer| tensor.name(Numbers { layer: Some(layer), expert: None });
+                    let found = (0..layers).filter(|layer| present_layer(&name(*layer)));
+                    this.present_each.extend(found.map(|layer| (each.name.as_str(), layer)));
+                }
+                Origin::First(holds) | Origin::Step(holds) => {
+                    let found = (0..layers).filter(|layer| {
+                        let names = this.at(Some(*layer));
+                        holds.value(&|name| names.get(name)) == Ok(Value::Bool(true))
+                    });
+                    let found = found.take(2).collect();
+                    this.first_layers.insert(&each.name, found);
+                }
+                _ => {}
+            }
+        }
+        if !this.first_layers.is_empty() {
+            this.global = this.compute(None);
+        }
         this
     }
 
@@ -179,6 +217,16 @@ impl Hyperparameters {
                 Origin::LargestIn(tensor) => {
                     self.metadata.largest.get(tensor).map(|number| Value::Float(*number))
                 }
+                Origin::PresentEach(_) => layer.map(|layer| {
+                    Value::Bool(self.present_each.contains(&(each.name.as_str(), layer)))
+                }),
+                Origin::First(_) => {
+                    self.first_layer(&each.name, 0).map(|layer| Value::Int(layer.into()))
+                }
+                Origin::Step(_) => {
+                    let pair = self.first_layer(&each.name, 0).zip(self.first_layer(&each.name, 1));
+                    pair.map(|(first, second)| Value::Int(i128::from(second) - i128::from(first)))
+                }
             };
             let default = || {
                 // A key that is an array has a value for each layer, and no default.
@@ -196,6 +244,10 @@ impl Hyperparameters {
         values
     }
 
+    fn first_layer(&self, name: &str, place: usize) -> Option<u64> {
+        self.first_layers.get(name)?.get(place).copied()
+    }
+
     /// What names stand for, in a layer or outside all.
     pub(crate) fn at(&self, layer: Option<u64>) -> Names<'_> {
         match layer {
@@ -211,18 +263,6 @@ impl Hyperparameters {
     /// A hyperparameter that is the same in all layers, if it is a count.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         self.global.get(name)?.as_u64()
-    }
-
-    /// How many layers the metadata tell of one by one; none if they do not.
-    pub(crate) fn layers(&self) -> Option<u64> {
-        let lengths = self.architecture.hyperparameters.iter().filter_map(|each| {
-            let (Origin::Key(key) | Origin::LargestOf(key)) = &each.origin else { return None };
-            match self.metadata.held.get(key)? {
-                Held::Each(values) => u64::try_from(values.len()).ok(),
-                Held::One(_) => None,
-            }
-        });
-        lengths.min()
     }
 
     /// How many blocks there may be: those of `n_layer`, and what follows them to predict more.
@@ -244,7 +284,11 @@ impl Hyperparameters {
                     .into_iter()
                     .find(|name| !self.global.contains_key(name))
                     .and_then(|name| self.key_of(name)),
-                Origin::Present(_) | Origin::LargestIn(_) => None,
+                Origin::Present(_)
+                | Origin::LargestIn(_)
+                | Origin::PresentEach(_)
+                | Origin::First(_)
+                | Origin::Step(_) => None,
             }
         })
     }

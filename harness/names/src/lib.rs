@@ -40,6 +40,7 @@ mod hyperparameters;
 mod lint;
 mod map;
 mod pattern;
+pub mod rule;
 mod style;
 mod values;
 mod view;

@@ -66,6 +66,9 @@ fn names(architecture: &Architecture, faults: &mut Vec<String>) {
     }
     for each in &architecture.hyperparameters {
         uses(each.name.clone(), &each.default);
+        if let Origin::Is(is) | Origin::First(is) | Origin::Step(is) = &each.origin {
+            uses(each.name.clone(), &Some(is.clone()));
+        }
     }
     for row in &architecture.rows {
         uses(row.tensor.text().to_owned(), &row.when);
@@ -136,10 +139,14 @@ fn forms(architecture: &Architecture, faults: &mut Vec<String>) {
         faults.push("tensors of layers, and no n_layer".into());
     }
     for each in &architecture.hyperparameters {
-        if let Origin::Present(tensor) | Origin::LargestIn(tensor) = &each.origin
-            && !patterns
-                .iter()
-                .any(|pattern| pattern.text() == tensor || pattern.matches(tensor).is_some())
+        let tensor = match &each.origin {
+            Origin::Present(tensor) | Origin::LargestIn(tensor) => tensor,
+            Origin::PresentEach(tensor) => tensor.text(),
+            _ => continue,
+        };
+        if !patterns
+            .iter()
+            .any(|pattern| pattern.text() == tensor || pattern.matches(tensor).is_some())
         {
             faults.push(format!("{}: there is no tensor {tensor}", each.name));
         }

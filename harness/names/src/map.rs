@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use gguf_assay_format::{Gguf, Tensor, TensorType, escape};
+use gguf_assay_format::{Gguf, Rule, Tensor, TensorType, escape};
 use serde_json::{Value as Json, json};
 
 use crate::architecture::{Architecture, Class, Row, UnknownArchitecture, viewed_dims};
@@ -11,6 +11,7 @@ use crate::data::Change;
 use crate::expression::{Failure, Value};
 use crate::hyperparameters::{Hyperparameters, Metadata, Names};
 use crate::pattern::{Numbers, Pattern};
+use crate::rule;
 use crate::style::{self, ExpertStyle};
 use crate::view::{Moves, product};
 
@@ -243,6 +244,19 @@ impl Finding {
             Finding::MissingKey { .. } => "missing-key",
             Finding::Otherwise { .. } => "key",
             Finding::Senseless { .. } => "no-shape",
+        }
+    }
+
+    /// The rule that is broken.
+    pub fn rule(&self) -> &'static Rule {
+        match self {
+            Finding::Unmapped { .. } => &rule::NAMES_002,
+            Finding::Missing { .. } => &rule::NAMES_003,
+            Finding::Duplicated { .. } => &rule::NAMES_004,
+            Finding::Shape { .. } | Finding::Senseless { .. } => &rule::NAMES_005,
+            Finding::Incomplete { .. } => &rule::NAMES_006,
+            Finding::MissingKey { .. } => &rule::NAMES_007,
+            Finding::Otherwise { .. } => &rule::NAMES_008,
         }
     }
 }
@@ -733,7 +747,7 @@ fn place(hyperparameters: &Hyperparameters, name: &str) -> Result<(&'static Row,
             return Ok((row, numbers));
         }
         if let Some(when) = &row.when {
-            reason = Some(format!("it belongs there only where {when}"));
+            reason.get_or_insert_with(|| format!("it belongs there only where {when}"));
         }
     }
     Err(reason.unwrap_or_else(|| style::explain(architecture, name)))

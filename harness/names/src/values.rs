@@ -28,6 +28,15 @@ pub struct Values {
     pub bytes: Vec<u8>,
 }
 
+impl Values {
+    /// The numbers, if they are F32.
+    pub fn f32s(&self) -> Option<Vec<f32>> {
+        let (numbers, _) = self.bytes.as_chunks::<4>();
+        let plain = self.dtype == Dtype::F32;
+        plain.then(|| numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
+    }
+}
+
 /// Why a parameter's numbers cannot be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotRead {
@@ -440,6 +449,13 @@ pub(crate) fn copy(
         }
     });
     fits
+}
+
+/// Multiplies numbers by factors, one after the other.
+pub(crate) fn scale(bytes: &mut [u8], factors: &[f32]) {
+    for factor in factors {
+        change_each(bytes, |x| x * factor);
+    }
 }
 
 /// The change of a tensor's numbers on their way into a file.

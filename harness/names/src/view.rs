@@ -123,6 +123,8 @@ impl View {
             View { text: text.to_owned(), parameter: side(parameter)?, tensor: side(tensor)? };
         for side in [&view.parameter, &view.tensor] {
             let mut names: Vec<&str> = names(side).collect();
+            // A dimension of one is like any other.
+            names.retain(|name| *name != "1");
             names.sort_unstable();
             let count = names.len();
             names.dedup();

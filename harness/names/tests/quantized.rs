@@ -9,11 +9,53 @@ use std::path::Path;
 use gguf_assay_format::{
     ByteOrder, Data, Description, OwnedValue, TensorDescription, TensorType, diagnose, lay_out,
 };
-use gguf_assay_names::{Architecture, CheckpointMap, CheckpointTensor, Map, NotRead};
+use gguf_assay_names::{Architecture, CheckpointMap, CheckpointTensor, Finding, Map, NotRead};
 use safetensors::{Dtype, SafeTensors};
 use serde_json::json;
 
-/// The file of a pair, its tensors of `tensor_type` with made-up numbers in `byte_order`.
+/// Sizes with which rows are whole blocks, of a pair's file.
+const SIZES: &[(&str, &[(&str, u32)])] = &[
+    (
+        "llama",
+        &[
+            ("llama.embedding_length", 64),
+            ("llama.feed_forward_length", 96),
+            ("llama.attention.key_length", 24),
+            ("llama.attention.value_length", 24),
+            ("llama.rope.dimension_count", 24),
+        ],
+    ),
+    (
+        "qwen3moe",
+        &[
+            ("qwen3moe.embedding_length", 64),
+            ("qwen3moe.expert_feed_forward_length", 32),
+            ("qwen3moe.attention.key_length", 24),
+            ("qwen3moe.attention.value_length", 24),
+        ],
+    ),
+    (
+        "gpt-oss",
+        &[
+            ("gpt-oss.embedding_length", 64),
+            ("gpt-oss.expert_feed_forward_length", 32),
+            ("gpt-oss.attention.key_length", 8),
+            ("gpt-oss.attention.value_length", 8),
+        ],
+    ),
+    (
+        "deepseek2-v2",
+        &[
+            ("deepseek2.embedding_length", 64),
+            ("deepseek2.feed_forward_length", 96),
+            ("deepseek2.expert_feed_forward_length", 32),
+            ("deepseek2.attention.kv_lora_rank", 32),
+        ],
+    ),
+];
+
+/// The file of a pair, of larger sizes where there are any, its tensors of `tensor_type` with made-up
+/// numbers in `byte_order`.
 fn description(
     pair: &str,
     byte_order: ByteOrder,
@@ -21,33 +63,36 @@ fn description(
 ) -> Description {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs").join(pair);
     let bytes = fs::read(path.join("model.gguf")).unwrap();
-    let gguf = diagnose(&bytes).gguf.unwrap();
+    let mut file = diagnose(&bytes).gguf.unwrap().describe().unwrap();
+    let sizes = SIZES.iter().find(|(name, _)| *name == pair);
+    for (key, size) in sizes.into_iter().flat_map(|(_, sizes)| *sizes) {
+        let (_, value) =
+            file.metadata.iter_mut().find(|(other, _)| *other == key.as_bytes()).unwrap();
+        *value = OwnedValue::U32(*size);
+    }
+    // The map says which shapes these sizes come to.
+    let bytes = lay_out(&file).to_bytes();
+    let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+    for finding in map.findings {
+        let Finding::Shape { name, expected, .. } = finding else { panic!("{finding}") };
+        let tensor = file.tensors.iter_mut().find(|tensor| tensor.name == name.as_bytes());
+        tensor.unwrap().dims = expected;
+    }
+    file.byte_order = byte_order;
     let mut state = 1u32;
-    let mut tensor = |name: &str, dims: &[u64]| {
-        let t = TensorType::by_name(tensor_type(name, dims)).unwrap();
-        let mut tensor = TensorDescription::zeros(name, t, dims);
-        let noise = (0..tensor.data.len()).map(|_| {
+    for tensor in &mut file.tensors {
+        let name = String::from_utf8(tensor.name.clone()).unwrap();
+        let t = TensorType::by_name(tensor_type(&name, &tensor.dims)).unwrap();
+        let mut new = TensorDescription::zeros(&name, t, &tensor.dims);
+        let noise = (0..new.data.len()).map(|_| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             // No number is NaN or infinite, in whichever order: no exponent is all ones.
             state.to_be_bytes()[0] & 0x3b
         });
-        tensor.data = Data::Bytes(noise.collect());
-        tensor
-    };
-    Description {
-        byte_order,
-        metadata: gguf
-            .metadata
-            .iter()
-            .map(|entry| (entry.key.0.into(), OwnedValue::from(entry.value)))
-            .collect(),
-        tensors: gguf
-            .tensors
-            .iter()
-            .map(|t| tensor(t.name.as_str().unwrap(), &t.dims.iter().collect::<Vec<_>>()))
-            .collect(),
-        ..Description::default()
+        new.data = Data::Bytes(noise.collect());
+        *tensor = new;
     }
+    file
 }
 
 /// The same file with all tensors as F32, little-endian.
@@ -283,7 +328,7 @@ fn checkpoints_of_blocks_with_a_fault() {
 /// Experts fused as transformers 5 has them in memory: the gates' rows, then those of up.
 #[test]
 fn fused_experts_of_transformers_5() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs/mixtral-small");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs/llama-mixtral");
     let bytes = fs::read(path.join("model.gguf")).unwrap();
     let gguf = diagnose(&bytes).gguf.unwrap();
     let map = Map::of(&gguf).unwrap();

@@ -2,10 +2,18 @@
 
 import hashlib
 import importlib.metadata
+import re
 
 import gguf_assay_adapter as adapter
 import numpy
-from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, quants
+from gguf import (
+    MODEL_ARCH_NAMES,
+    GGMLQuantizationType,
+    GGUFReader,
+    GGUFValueType,
+    get_tensor_name_map,
+    quants,
+)
 
 # The reader's own entries among the fields, ahead of those of the file.
 HEADER = ("GGUF.version", "GGUF.tensor_count", "GGUF.kv_count")
@@ -33,7 +41,7 @@ def describe():
         "version": importlib.metadata.version("gguf"),
         "language": "python",
         "home": "https://github.com/ggml-org/llama.cpp/tree/master/gguf-py",
-        "ops": ["read", "dequantize"],
+        "ops": ["read", "dequantize", "map_names"],
     }
 
 
@@ -105,4 +113,33 @@ def dequantize(type_name, blocks):
     return numbers.astype("<f4").tobytes()
 
 
-adapter.serve(describe, read, dequantize)
+def map_names(architecture, to, request):
+    """The names that its table has for those of a checkpoint, as converters look them up."""
+    if to != "gguf":
+        raise adapter.Unimplemented("its table has names of GGUF for those of transformers, and not back")
+    known = {name: arch for arch, name in MODEL_ARCH_NAMES.items()}
+    if architecture not in known:
+        raise adapter.Unimplemented(f"the architecture {architecture}")
+    config = request["config"]
+    layers = next((config[key] for key in LAYERS if config.get(key)), 0)
+    # Blocks that predict tokens further on stand behind the others.
+    layers += config.get("num_nextn_predict_layers") or 0
+    table = get_tensor_name_map(known[architecture], min(layers, MOST_LAYERS))
+    names = {}
+    for parameter in (entry["name"] for entry in request["names"]):
+        name = table.get_name(EXPERT.sub(".experts.", parameter), try_suffixes=(".weight", ".bias"))
+        if name is None:
+            # What its users say then (convert_hf_to_gguf.py); the table itself answers None.
+            raise ValueError(f"Can not map tensor {parameter!r}")
+        names.setdefault(name, []).append(parameter)
+    return {"names": [adapter.name(name, of=parameters) for name, parameters in names.items()]}
+
+
+# The number of an expert, which the table's names do not have: converters merge experts before.
+EXPERT = re.compile(r"\.experts\.\d+\.")
+# Where configs have the number of layers, as converters look for it.
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+# The table has an entry for each name and layer.
+MOST_LAYERS = 1000
+
+adapter.serve(describe, read, dequantize, map_names)

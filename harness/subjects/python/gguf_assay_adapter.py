@@ -1,7 +1,7 @@
 """The adapter protocol in Python: requests as JSON lines on stdin, answers on stdout.
 
-An adapter imports its reader, and calls ``serve(describe, read)``, with ``dequantize`` if it has
-that. Whatever the reader raises is reported as it is; the suite judges it.
+An adapter imports its reader, and calls ``serve(describe, read)``, with ``dequantize`` and ``map_names``
+if it has those. Whatever the reader raises is reported as it is; the suite judges it.
 """
 
 import json
@@ -59,6 +59,19 @@ def tensor(name, type_name=None, dims=None, offset=None, sha256=None):
     return answer
 
 
+def name(name, of=None, shape=None, numbers=None):
+    """A name of the other side: the names it comes from, its shape in the order of its side, and its
+    numbers as the bytes of little-endian ``float32``. What is None is not compared."""
+    answer = {"name": name}
+    if of is not None:
+        answer["from"] = list(of)
+    if shape is not None:
+        answer["shape"] = [int(dim) for dim in shape]
+    if numbers is not None:
+        answer["f32"] = numbers.hex()
+    return answer
+
+
 def kind(error):
     """The name of an exception's type, with its module unless it is Python's own."""
     cls = type(error)
@@ -68,10 +81,10 @@ def kind(error):
 
 
 def message(error):
-    """What an exception says. A KeyError's text is its key's repr, which would quote a sentence."""
-    if isinstance(error, KeyError) and len(error.args) == 1:
-        return str(error.args[0])
-    return str(error)
+    """What an exception says, with its notes. A KeyError's text is its key's repr, which would quote a
+    sentence."""
+    said = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else error
+    return "\n".join([str(said), *getattr(error, "__notes__", [])])
 
 
 def unable(type_name, _blocks):
@@ -79,12 +92,20 @@ def unable(type_name, _blocks):
     raise Unimplemented(f"dequantizing {type_name}")
 
 
-def serve(describe, read, dequantize=unable):
+def unmapped(_architecture, to, _request):
+    """For readers that map no names."""
+    raise Unimplemented(f"mapping names to {to}")
+
+
+def serve(describe, read, dequantize=unable, map_names=unmapped):
     """Answers requests until stdin ends.
 
     ``describe()`` gives a dict with ``name``, ``version``, ``language``, ``home`` and ``ops``;
     ``read(path)`` one with ``version``, ``metadata`` and ``tensors``; ``dequantize(type_name, blocks)``
-    the numbers of the blocks as the bytes of little-endian ``float32``.
+    the numbers of the blocks as the bytes of little-endian ``float32``;
+    ``map_names(architecture, to, request)`` one with ``names``, a list of what ``name`` gives, and
+    ``config`` on the way to transformers. ``to`` is ``transformers`` (the request has ``path``, ``names``
+    and ``metadata``) or ``gguf`` (``config`` and ``names``).
     """
     # What a reader prints must not end up among the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
@@ -99,6 +120,9 @@ def serve(describe, read, dequantize=unable):
                 if request["op"] == "dequantize":
                     blocks = bytes.fromhex(request["hex"])
                     answer["ok"] = {"f32": dequantize(request["type"], blocks).hex()}
+                elif request["op"] == "map_names":
+                    architecture, to = request["architecture"], request["to"]
+                    answer["ok"] = map_names(architecture, to, request)
                 else:
                     answer["ok"] = read(request["path"])
             except Unimplemented as what:

@@ -75,11 +75,18 @@ pub(crate) fn install(
     }
     let folder = subject.folder(cache);
     let stamp = stamp_path(subject, cache);
+    let before = fs::read_to_string(&stamp).unwrap_or_default();
+    let environment = stamp_of(subject).lines().next().map(str::to_owned);
+    let same = before.lines().next().map(str::to_owned) == environment;
     remove(&stamp)?;
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut steps = Steps { output: Output::create(folder.join("install.log"))?, log };
     match &subject.manifest.install {
         Install::Builtin => {}
+        // Gigabytes need not come again for another line of an adapter.
+        Install::Python { .. } if same && product(subject, cache).exists() => {
+            write_adapter(subject, &folder)?;
+        }
         Install::Python { python, packages, .. } => {
             install_python(subject, &folder, python, packages, &mut steps)?;
         }
@@ -154,16 +161,17 @@ fn stamp_path(subject: &SubjectFolder, cache: &Path) -> PathBuf {
     subject.folder(cache).join("stamp")
 }
 
-/// A hash of all that decides what is installed.
+/// Two lines: a hash of what decides which packages are installed, and one of all that decides what a
+/// subject is.
 fn stamp_of(subject: &SubjectFolder) -> String {
     let manifest = &subject.manifest;
-    let mut text = format!("{} {}\n", env!("CARGO_PKG_VERSION"), protocol::PROTOCOL);
-    text += &toml::to_string(&manifest.install).unwrap_or_default();
+    let packages = toml::to_string(&manifest.install).unwrap_or_default();
+    let mut text = format!("{} {}\n{packages}", env!("CARGO_PKG_VERSION"), protocol::PROTOCOL);
     text += &toml::to_string(&manifest.run).unwrap_or_default();
     for (name, content) in adapter_files(subject) {
         text += &format!("{name} {}\n{content}", content.len());
     }
-    sha256(text.as_bytes())
+    format!("{}\n{}", sha256(packages.as_bytes()), sha256(text.as_bytes()))
 }
 
 /// What an adapter is made of: the subject's own files, and those that its language's adapters share.
@@ -471,6 +479,10 @@ mod tests {
         let mut other = subject.clone();
         other.files = &[("adapter.py", "pass")];
         assert_eq!(other.status(cache.path()), Status::OutOfDate);
+        other.install(cache.path(), &mut |line| panic!("no package comes again: {line}")).unwrap();
+        assert_eq!(other.status(cache.path()), Status::Installed);
+        let adapter = fs::read_to_string(other.folder(cache.path()).join("adapter/adapter.py"));
+        assert_eq!(adapter.unwrap(), "pass");
 
         fs::remove_file(&executable).unwrap();
         assert_eq!(subject.status(cache.path()), Status::NotInstalled);

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 /// home = "https://…"
 /// licence = "MIT"
 /// ops = ["read"]
+/// optional = "why it is only installed when it is named" # left out: it is always
 ///
 /// [install]                    # see `Install`
 /// kind = "python"
@@ -44,6 +45,9 @@ pub struct Manifest {
     pub licence: String,
     /// The operations that its adapter has.
     pub ops: Vec<String>,
+    /// Why it is only installed when it is named, if that is so.
+    #[serde(default)]
+    pub optional: Option<String>,
     /// How it is installed.
     pub install: Install,
     /// How it is started.

@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
-use gguf_assay::OwnedValue;
 use gguf_assay::process::{Bounds, Process, Program};
+use gguf_assay::{
+    Answer, Channel, Failure, MappedName, NamesGiven, NamesRequest, NamesValue, OwnedValue,
+};
+use serde_json::json;
 
 mod protocol_loop;
 use protocol_loop::{hold, read, rejected, value};
@@ -41,7 +44,16 @@ def read(path):
         raise adapter.Unimplemented("big-endian")
     sys.exit(3)
 
-adapter.serve(lambda: {"name": "odd", "version": "1", "ops": ["read"]}, read)
+def map_names(architecture, to, request):
+    if to == "gguf":
+        raise adapter.Unimplemented("one direction only")
+    names = [
+        adapter.name(architecture + "." + entry["name"], [entry["name"]], entry["shape"], b"\0\0\x80\x3f")
+        for entry in request["names"]
+    ]
+    return {"names": names, "config": {"keys": len(request["metadata"])}}
+
+adapter.serve(lambda: {"name": "odd", "version": "1", "ops": ["read"]}, read, map_names=map_names)
 "#;
 
 #[test]
@@ -64,4 +76,22 @@ fn what_a_reader_does_is_reported_as_it_is() {
     let file = hold(&mut process, "__main__.Odd", "RecursionError");
     assert_eq!(*value(&file, "bytes"), OwnedValue::String(b"\xff".into()));
     assert_eq!(read(&mut process, "key-error"), rejected("KeyError", "a sentence without quotes"));
+
+    let mut map = |given| process.map_names(&NamesRequest { architecture: "llama".into(), given });
+    let file = NamesGiven::File {
+        path: "/no/such/file".into(),
+        metadata: vec![(b"a".to_vec(), OwnedValue::U32(1))],
+        tensors: vec![("t.weight".into(), vec![1, 1])],
+    };
+    let mapped = MappedName {
+        name: "llama.t.weight".into(),
+        from: Some(vec!["t.weight".into()]),
+        shape: Some(vec![1, 1]),
+        numbers: Some(vec![1.0]), // 0x3f800000
+    };
+    let expected = NamesValue { names: vec![mapped], config: Some(json!({ "keys": 1 })) };
+    assert_eq!(map(file), Answer::Names(Box::new(expected)));
+    let checkpoint = NamesGiven::Checkpoint { config: json!({}), parameters: Vec::new() };
+    let unimplemented = Failure::Unimplemented("one direction only".into());
+    assert_eq!(map(checkpoint), Answer::Failure(unimplemented));
 }

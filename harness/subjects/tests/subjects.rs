@@ -75,14 +75,17 @@ fn dependencies(table: &toml::Table) -> Vec<&str> {
         .collect()
 }
 
-/// What is recorded is of the subjects that dequantize, in the versions that are pinned; `.ci/run`
+/// What is recorded is of the subjects that dequantize or map names, in the versions that are pinned; `.ci/run`
 /// sees that a run shows the same.
 #[test]
-fn capabilities_are_recorded_of_every_subject_that_dequantizes() {
+fn capabilities_are_recorded_of_every_subject_that_has_some() {
     let recorded = capabilities().subjects;
     let names: Vec<&str> = recorded.iter().map(|subject| subject.name.as_str()).collect();
     let mut subjects = all();
-    subjects.retain(|subject| subject.manifest.ops.iter().any(|op| op == "dequantize"));
+    let recorded_ops = ["dequantize", "map_names"];
+    subjects.retain(|subject| {
+        subject.manifest.ops.iter().any(|op| recorded_ops.contains(&op.as_str()))
+    });
     assert_eq!(names, subjects.iter().map(|subject| subject.name).collect::<Vec<_>>());
     for (recorded, subject) in recorded.iter().zip(&subjects) {
         if let Some(version) = subject.version() {

@@ -1,4 +1,5 @@
-//! Which subject reads which tensor types, as a run of the `dequantize` cases shows.
+//! Which subject reads which tensor types, and maps which architectures, as a run of the `dequantize`
+//! and the whole `names` cases shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +11,9 @@ use crate::report::Report;
 use crate::{Outcome, Verdict};
 
 /// The name and version of the JSON schema of [`Capabilities`].
-pub const SCHEMA: &str = "gguf-assay/capabilities/1";
+pub const SCHEMA: &str = "gguf-assay/capabilities/2";
 
-/// What subjects make of the tensor types. It says nothing of how many cases there are, so that it
+/// What subjects make of tensor types and architectures. It says nothing of how many cases there are, so that it
 /// changes only when a reader does or a case shows more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capabilities {
@@ -20,11 +21,11 @@ pub struct Capabilities {
     pub schema: String,
     /// The profile.
     pub profile: String,
-    /// The subjects that dequantize, in the order of the run.
+    /// The subjects that dequantize or map names, in the order of the run.
     pub subjects: Vec<Capability>,
 }
 
-/// What one subject makes of the types.
+/// What one subject makes of types and architectures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capability {
     /// The subject's name.
@@ -33,32 +34,35 @@ pub struct Capability {
     pub version: String,
     /// `pass`, or an [`Outcome`] that fails a case or leaves it unjudged, and the types of the cases
     /// that it occurs in.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub types: BTreeMap<String, BTreeSet<String>>,
+    /// Likewise of the architectures whose names it maps.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub architectures: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Whether a subject reads a type.
+/// Whether a subject reads a type, or maps an architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reads {
     /// Every case right.
     Right,
-    /// Numbers that are wrong, in some case.
-    WrongNumbers,
-    /// No numbers in some case: refused, panicked, crashed, timed out.
+    /// A value that is wrong, in some case.
+    Wrong,
+    /// No value in some case: refused, panicked, crashed, timed out.
     Fails,
-    /// The subject does not have the type, and says so.
+    /// The subject does not have it, and says so.
     Unimplemented,
 }
 
 impl Reads {
     /// Every answer.
-    pub const ALL: [Reads; 4] =
-        [Reads::Right, Reads::WrongNumbers, Reads::Fails, Reads::Unimplemented];
+    pub const ALL: [Reads; 4] = [Reads::Right, Reads::Wrong, Reads::Fails, Reads::Unimplemented];
 
-    /// The name in JSON, such as `wrong-numbers`.
+    /// The name in JSON, such as `unimplemented`.
     pub fn name(self) -> &'static str {
         match self {
             Reads::Right => "right",
-            Reads::WrongNumbers => "wrong-numbers",
+            Reads::Wrong => "wrong",
             Reads::Fails => "fails",
             Reads::Unimplemented => "unimplemented",
         }
@@ -66,7 +70,7 @@ impl Reads {
 }
 
 impl Capabilities {
-    /// What a run shows of the subjects that dequantize.
+    /// What a run shows of the subjects that dequantize or map names.
     ///
     /// # Errors
     ///
@@ -78,29 +82,39 @@ impl Capabilities {
                 let why = subject.skipped.as_ref().or(subject.error.as_ref());
                 return Err(format!("{}: {}", subject.name, why.map_or("not run", String::as_str)));
             };
-            if !run.about.ops.iter().any(|op| op == "dequantize") {
-                continue;
-            }
-            let mut types: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+            let mut capability = Capability {
+                name: subject.name.clone(),
+                version: run.about.version.clone(),
+                types: BTreeMap::new(),
+                architectures: BTreeMap::new(),
+            };
             for result in &run.results {
-                let Some(AnyCase::Dequantize(case)) = corpus.find(&result.case) else { continue };
-                if case.byte_order == ByteOrder::Big {
-                    // Says nothing of who reads the type: there are few such files and readers.
+                let Some(case) = corpus.find(&result.case) else { continue };
+                if !run.about.ops.iter().any(|op| op == case.operation()) {
                     continue;
                 }
+                let (list, what) = match case {
+                    // Big-endian blocks say nothing of who reads the type: there are few such files.
+                    AnyCase::Dequantize(case) if case.byte_order == ByteOrder::Little => {
+                        (&mut capability.types, case.tensor_type.name.to_owned())
+                    }
+                    AnyCase::MapNames(case) if !case.is_edited() => {
+                        let architecture = case.architecture().map_err(|e| e.to_string())?;
+                        (&mut capability.architectures, architecture)
+                    }
+                    _ => continue,
+                };
                 // A subject that does not list the type is not even asked.
                 let outcome = result.outcome.unwrap_or(Outcome::Unimplemented);
-                let what = match result.verdict {
+                let how = match result.verdict {
                     Verdict::Pass | Verdict::UnexpectedPass => Verdict::Pass.name(),
                     _ => outcome.name(),
                 };
-                types.entry(what.into()).or_default().insert(case.tensor_type.name.into());
+                list.entry(how.into()).or_default().insert(what);
             }
-            subjects.push(Capability {
-                name: subject.name.clone(),
-                version: run.about.version.clone(),
-                types,
-            });
+            if !(capability.types.is_empty() && capability.architectures.is_empty()) {
+                subjects.push(capability);
+            }
         }
         Ok(Capabilities { schema: SCHEMA.into(), profile: report.profile.clone(), subjects })
     }
@@ -124,19 +138,28 @@ impl Capabilities {
 impl Capability {
     /// What is known of the type of this name; `None` if no case is about it.
     pub fn reads(&self, type_name: &str) -> Option<Reads> {
-        let outcomes = self.types.iter().filter(|(_, types)| types.contains(type_name));
-        let outcomes: BTreeSet<&str> = outcomes.map(|(outcome, _)| outcome.as_str()).collect();
-        let (pass, wrong) = (Verdict::Pass.name(), Outcome::AcceptedWrongValue.name());
-        let harmless = [pass, Outcome::Unimplemented.name()];
-        if outcomes.contains(wrong) {
-            Some(Reads::WrongNumbers)
-        } else if outcomes.iter().any(|outcome| !harmless.contains(outcome)) {
-            Some(Reads::Fails)
-        } else if outcomes.contains(pass) {
-            Some(Reads::Right)
-        } else {
-            outcomes.first().map(|_| Reads::Unimplemented)
-        }
+        what_of(&self.types, type_name)
+    }
+
+    /// What is known of the architecture of this name; `None` if no case is about it.
+    pub fn maps(&self, architecture: &str) -> Option<Reads> {
+        what_of(&self.architectures, architecture)
+    }
+}
+
+fn what_of(list: &BTreeMap<String, BTreeSet<String>>, name: &str) -> Option<Reads> {
+    let outcomes = list.iter().filter(|(_, names)| names.contains(name));
+    let outcomes: BTreeSet<&str> = outcomes.map(|(outcome, _)| outcome.as_str()).collect();
+    let (pass, wrong) = (Verdict::Pass.name(), Outcome::AcceptedWrongValue.name());
+    let harmless = [pass, Outcome::Unimplemented.name()];
+    if outcomes.contains(wrong) {
+        Some(Reads::Wrong)
+    } else if outcomes.iter().any(|outcome| !harmless.contains(outcome)) {
+        Some(Reads::Fails)
+    } else if outcomes.contains(pass) {
+        Some(Reads::Right)
+    } else {
+        outcomes.first().map(|_| Reads::Unimplemented)
     }
 }
 
@@ -172,6 +195,14 @@ mod tests {
             result("dequantize/q5-0/every-quant", Some(Outcome::Rejected), Verdict::ExpectedFail),
             result("dequantize/q8-0/order", Some(Outcome::Accepted), Verdict::Pass),
             result("dequantize/q4-k/quant-order", None, Verdict::Skipped),
+            result("names/whole/llama-to-transformers", Some(Outcome::Accepted), Verdict::Pass),
+            result("names/whole/llama-to-gguf", Some(Outcome::Unimplemented), Verdict::Skipped),
+            result(
+                "names/whole/glm4moe-to-transformers",
+                Some(Outcome::Rejected),
+                Verdict::ExpectedFail,
+            ),
+            result("names/shapes/transposed", Some(Outcome::Accepted), Verdict::Fail),
         ];
         let corpus = Corpus::embedded();
         for result in &results {
@@ -179,21 +210,26 @@ mod tests {
         }
         let mut run = Run { about: About::new("reader", "1.2"), results, stale: Vec::new() };
         let reads_only = SubjectReport::of("reads-only", run.clone());
-        run.about.ops.push("dequantize".into());
+        run.about.ops.extend(["dequantize".into(), "map_names".into()]);
         let subjects = vec![reads_only, SubjectReport::of("reader", run)];
-        let report = Report::new("", "ggml", CorpusId::of(&corpus), 8, subjects);
+        let report = Report::new("", "ggml", CorpusId::of(&corpus), 12, subjects);
         let capabilities = Capabilities::of(&report, &corpus).unwrap();
         assert_eq!(capabilities.subjects.len(), 1);
         let reader = &capabilities.subjects[0];
         assert_eq!((reader.name.as_str(), reader.version.as_str()), ("reader", "1.2"));
         for (type_name, reads) in [
-            ("Q4_0", Some(Reads::WrongNumbers)),
+            ("Q4_0", Some(Reads::Wrong)),
             ("Q5_0", Some(Reads::Fails)),
             ("Q8_0", Some(Reads::Right)),
             ("Q4_K", Some(Reads::Unimplemented)),
             ("Q6_K", None),
         ] {
             assert_eq!(reader.reads(type_name), reads, "{type_name}");
+        }
+        for (architecture, maps) in
+            [("llama", Some(Reads::Right)), ("glm4moe", Some(Reads::Fails)), ("qwen2", None)]
+        {
+            assert_eq!(reader.maps(architecture), maps, "{architecture}");
         }
         assert_eq!(Capabilities::parse(&capabilities.to_json()), Ok(capabilities));
     }

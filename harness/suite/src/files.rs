@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gguf_assay_cases::Case;
+use gguf_assay_cases::{BuiltFile, Case};
 
 /// Numbers that no other folder or file of this process has.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -39,9 +39,18 @@ impl CaseFiles {
     ///
     /// What is wrong with the case, or what the file system says.
     pub fn path(&self, case: &Case) -> Result<PathBuf, String> {
-        let path = self.dir.join(format!("{}.gguf", case.id));
+        self.built(&case.id, || case.build().map_err(|e| e.to_string()))
+    }
+
+    /// The file of the case `id`, built if it is not there yet.
+    pub(crate) fn built(
+        &self,
+        id: &str,
+        build: impl FnOnce() -> Result<BuiltFile, String>,
+    ) -> Result<PathBuf, String> {
+        let path = self.dir.join(format!("{id}.gguf"));
         if !path.exists() {
-            let file = case.build().map_err(|e| e.to_string())?;
+            let file = build()?;
             let folder = path.parent().unwrap_or(&self.dir);
             // Several subjects run at once: a file is whole before it has its name.
             let unfinished =

@@ -168,6 +168,7 @@ impl<S: Subject + Send + 'static> Harness<S> {
         let mut trials: Vec<Trial> = Vec::new();
         // In the order of `Corpus::all`.
         let blocks = self.corpus.cases.len();
+        let names = blocks + self.corpus.blocks.len();
         for (place, case) in self.corpus.cases.into_iter().enumerate() {
             let shared = Arc::clone(&shared);
             let (id, large) = (case.id.clone(), case.is_large());
@@ -178,6 +179,11 @@ impl<S: Subject + Send + 'static> Harness<S> {
             let shared = Arc::clone(&shared);
             let id = case.id.clone();
             trials.push(Trial::test(id, move || shared.judge(place, AnyCase::Dequantize(&case))));
+        }
+        for (place, case) in (names..).zip(self.corpus.names) {
+            let shared = Arc::clone(&shared);
+            let id = case.id.clone();
+            trials.push(Trial::test(id, move || shared.judge(place, AnyCase::MapNames(&case))));
         }
         let stale = shared.stale.clone();
         trials.push(Trial::test("expectations/none-is-stale", move || match stale.is_empty() {

@@ -167,8 +167,8 @@ pub(crate) fn outcome(
             Some(difference) => (Outcome::AcceptedWrongValue, difference),
             None => (Outcome::Accepted, String::new()),
         },
-        // Numbers are compared where the case's own are known.
-        Answer::Numbers(_) => (Outcome::Accepted, String::new()),
+        // Numbers and names are compared where the case's own are known.
+        Answer::Numbers(_) | Answer::Names(_) => (Outcome::Accepted, String::new()),
         Answer::Failure(Failure::Unimplemented(what)) => (Outcome::Unimplemented, what.clone()),
         Answer::Failure(Failure::Rejected { message, kind }) => {
             let detail = match kind.as_str() {

@@ -43,6 +43,7 @@ mod expectations;
 mod files;
 mod harness;
 mod judge;
+mod names;
 mod numbers;
 pub mod process;
 pub mod protocol;
@@ -55,7 +56,9 @@ mod subject;
 pub use compare::difference;
 pub use expectations::{Entry, Expectations, matches};
 pub use files::CaseFiles;
-pub use gguf_assay_cases::{AnyCase, Corpus, FileValue, TensorValue, sha256};
+pub use gguf_assay_cases::{
+    AnyCase, Corpus, FileValue, MappedName, NamesValue, TensorValue, sha256,
+};
 pub use gguf_assay_format::{ByteOrder, OwnedArray, OwnedValue, Profile, ValueType};
 pub use harness::Harness;
 pub use judge::{CaseResult, Outcome, Unclear, Verdict};
@@ -63,5 +66,6 @@ pub use reference::Reference;
 pub use run::{Options, Run, run};
 pub use serve::serve;
 pub use subject::{
-    About, Answer, Channel, DequantizeRequest, Failure, InProcess, ReadRequest, Subject,
+    About, Answer, Channel, DequantizeRequest, Failure, InProcess, NamesGiven, NamesRequest,
+    ReadRequest, Subject,
 };

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use gguf_assay_format::{ByteOrder, escape};
 
-use crate::protocol::{Described, PROTOCOL, Request, Response, hex};
-use crate::{About, Answer, Channel, DequantizeRequest, ReadRequest};
+use crate::protocol::{Described, Given, PROTOCOL, Request, Response, hex};
+use crate::{About, Answer, Channel, DequantizeRequest, NamesRequest, ReadRequest};
 
 /// How to start an adapter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -483,6 +483,19 @@ impl Channel for Process {
         };
         self.ask(message, self.bounds.time, |response| match response.into_dequantize() {
             Ok(Ok(numbers)) => Ok(Answer::Numbers(numbers)),
+            Ok(Err(failure)) => Ok(Answer::Failure(failure)),
+            Err(error) => Err(off_protocol(&error)),
+        })
+    }
+
+    fn map_names(&mut self, request: &NamesRequest) -> Answer {
+        let message = |id| Request::MapNames {
+            id,
+            architecture: request.architecture.clone(),
+            given: Given::of(&request.given),
+        };
+        self.ask(message, self.bounds.time, |response| match response.into_map_names() {
+            Ok(Ok(value)) => Ok(Answer::Names(Box::new(value))),
             Ok(Err(failure)) => Ok(Answer::Failure(failure)),
             Err(error) => Err(off_protocol(&error)),
         })

@@ -1,18 +1,18 @@
 //! The adapter protocol: one JSON object per line, both ways. `PROTOCOL.md` is its text.
 
-use gguf_assay_cases::{FileValue, TensorValue};
+use gguf_assay_cases::{FileValue, MappedName, NamesValue, TensorValue};
 use gguf_assay_format::{OwnedArray, OwnedValue, ValueType};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{About, Failure};
+use crate::{About, Failure, NamesGiven};
 
 /// The version of the protocol.
 pub const PROTOCOL: u32 = 1;
 
 /// What the runner sends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "op", rename_all = "lowercase")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
 pub enum Request {
     /// The first message: what are you?
     Describe {
@@ -40,6 +40,97 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         big_endian: bool,
     },
+    /// Say what the names of one side are on the other.
+    MapNames {
+        /// To be sent back.
+        id: u64,
+        /// llama.cpp's name of the architecture (`qwen3moe`).
+        architecture: String,
+        /// The side that is given.
+        #[serde(flatten)]
+        given: Given,
+    },
+}
+
+/// The side that is given, by the side that is asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "to", rename_all = "lowercase")]
+pub enum Given {
+    /// A file, to be mapped to transformers.
+    Transformers {
+        /// An absolute path.
+        path: String,
+        /// Its metadata, as in the answer to `read`.
+        metadata: Vec<(Value, Value)>,
+        /// Its tensors; the shape is `dims` of the file, the contiguous one first.
+        names: Vec<NameAndShape>,
+    },
+    /// A checkpoint, to be mapped to GGUF.
+    Gguf {
+        /// `config.json`.
+        config: Value,
+        /// Its parameters; the shape is torch's, the contiguous one last.
+        names: Vec<NameAndShape>,
+    },
+}
+
+/// A tensor or a parameter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NameAndShape {
+    /// Its name.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<u64>,
+}
+
+impl Given {
+    /// As it is sent.
+    pub fn of(given: &NamesGiven) -> Given {
+        let names = |list: &[(String, Vec<u64>)]| {
+            let names = list.iter();
+            names
+                .map(|(name, shape)| NameAndShape { name: name.clone(), shape: shape.clone() })
+                .collect()
+        };
+        match given {
+            NamesGiven::File { path, metadata, tensors } => Given::Transformers {
+                path: path.display().to_string(),
+                metadata: metadata
+                    .iter()
+                    .map(|(k, v)| (bytes_to_json(k), value_to_json(v)))
+                    .collect(),
+                names: names(tensors),
+            },
+            NamesGiven::Checkpoint { config, parameters } => {
+                Given::Gguf { config: config.clone(), names: names(parameters) }
+            }
+        }
+    }
+
+    /// As it is asked of a subject.
+    ///
+    /// # Errors
+    ///
+    /// In what the request departs from the protocol.
+    pub fn into_given(self) -> Result<NamesGiven, String> {
+        let list =
+            |names: Vec<NameAndShape>| names.into_iter().map(|n| (n.name, n.shape)).collect();
+        Ok(match self {
+            Given::Transformers { path, metadata, names } => {
+                let entries = metadata.iter();
+                let entries = entries.map(|(k, v)| Ok((bytes_from_json(k)?, value_from_json(v)?)));
+                NamesGiven::File {
+                    path: path.into(),
+                    metadata: entries.collect::<Result<_, String>>()?,
+                    tensors: list(names),
+                }
+            }
+            Given::Gguf { config, names } => {
+                NamesGiven::Checkpoint { config, parameters: list(names) }
+            }
+        })
+    }
 }
 
 impl Request {
@@ -47,7 +138,9 @@ impl Request {
     pub fn id(&self) -> Option<u64> {
         match self {
             Request::Describe { .. } => None,
-            Request::Read { id, .. } | Request::Dequantize { id, .. } => Some(*id),
+            Request::Read { id, .. }
+            | Request::Dequantize { id, .. }
+            | Request::MapNames { id, .. } => Some(*id),
         }
     }
 }
@@ -102,9 +195,17 @@ impl Response {
 
     /// The answer to a `dequantize`.
     pub fn to_dequantize(id: u64, result: &Result<Vec<f32>, Failure>) -> Response {
-        Response::to(id, result, |numbers| {
-            let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_bits().to_le_bytes()).collect();
-            json!({ "f32": hex(&bytes) })
+        Response::to(id, result, |numbers| json!({ "f32": numbers_to_hex(numbers) }))
+    }
+
+    /// The answer to a `map_names`.
+    pub fn to_map_names(id: u64, result: &Result<NamesValue, Failure>) -> Response {
+        Response::to(id, result, |value| {
+            let names: Vec<Value> = value.names.iter().map(name_to_json).collect();
+            match &value.config {
+                Some(config) => json!({ "names": names, "config": config }),
+                None => json!({ "names": names }),
+            }
         })
     }
 
@@ -135,14 +236,16 @@ impl Response {
     ///
     /// In what the answer departs from the protocol.
     pub fn into_dequantize(self) -> Result<Result<Vec<f32>, Failure>, String> {
-        self.into(|ok| {
-            let hex = ok.get("f32").and_then(Value::as_str).ok_or("`ok` is {\"f32\": HEX}")?;
-            let bytes = from_hex(hex).ok_or_else(|| format!("not hex: {hex}"))?;
-            let (numbers, []) = bytes.as_chunks::<4>() else {
-                return Err("`f32` has four bytes a number".into());
-            };
-            Ok(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
-        })
+        self.into(|ok| numbers_from_hex(ok.get("f32").ok_or("`ok` is {\"f32\": HEX}")?))
+    }
+
+    /// The result of a `map_names`.
+    ///
+    /// # Errors
+    ///
+    /// In what the answer departs from the protocol.
+    pub fn into_map_names(self) -> Result<Result<NamesValue, Failure>, String> {
+        self.into(names_from_json)
     }
 
     fn into<T>(
@@ -158,6 +261,74 @@ impl Response {
             _ => Err("an answer has one of `ok`, `error` and `unimplemented`".into()),
         }
     }
+}
+
+fn numbers_to_hex(numbers: &[f32]) -> String {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_bits().to_le_bytes()).collect();
+    hex(&bytes)
+}
+
+fn numbers_from_hex(value: &Value) -> Result<Vec<f32>, String> {
+    let hex = value.as_str().ok_or("`f32` is hex")?;
+    let bytes = from_hex(hex).ok_or_else(|| format!("not hex: {hex}"))?;
+    let (numbers, []) = bytes.as_chunks::<4>() else {
+        return Err("`f32` has four bytes a number".into());
+    };
+    Ok(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
+}
+
+fn name_to_json(mapped: &MappedName) -> Value {
+    let mut object = serde_json::Map::new();
+    object.insert("name".into(), mapped.name.as_str().into());
+    if let Some(from) = &mapped.from {
+        object.insert("from".into(), from.as_slice().into());
+    }
+    if let Some(shape) = &mapped.shape {
+        object.insert("shape".into(), shape.as_slice().into());
+    }
+    if let Some(numbers) = &mapped.numbers {
+        object.insert("f32".into(), numbers_to_hex(numbers).into());
+    }
+    object.into()
+}
+
+fn names_from_json(ok: &Value) -> Result<NamesValue, String> {
+    let object = ok.as_object().ok_or("`ok` is an object")?;
+    let mut value = NamesValue::default();
+    let names = object.get("names").and_then(Value::as_array).ok_or("`names` is a list")?;
+    value.names = names.iter().map(name_from_json).collect::<Result<_, _>>()?;
+    for (field, content) in object {
+        match field.as_str() {
+            "names" => {}
+            "config" if content.is_object() => value.config = Some(content.clone()),
+            "config" => return Err("`config` is an object".into()),
+            _ => return Err(format!("unknown field `{field}` in `ok`")),
+        }
+    }
+    Ok(value)
+}
+
+fn name_from_json(value: &Value) -> Result<MappedName, String> {
+    let object = value.as_object().ok_or("a name is an object")?;
+    let name = object.get("name").and_then(Value::as_str).ok_or("a name has a `name`")?;
+    let mut mapped = MappedName { name: name.to_owned(), ..MappedName::default() };
+    for (field, value) in object {
+        let list = || value.as_array().ok_or_else(|| format!("`{field}` is a list"));
+        match field.as_str() {
+            "name" => {}
+            "from" => {
+                let names = list()?.iter().map(|name| name.as_str().map(str::to_owned));
+                mapped.from = Some(names.collect::<Option<_>>().ok_or("`from` has names")?);
+            }
+            "shape" => {
+                let dims = list()?.iter().map(Value::as_u64).collect::<Option<_>>();
+                mapped.shape = Some(dims.ok_or("`shape` has numbers")?);
+            }
+            "f32" => mapped.numbers = Some(numbers_from_hex(value)?),
+            _ => return Err(format!("unknown field `{field}` in a name")),
+        }
+    }
+    Ok(mapped)
 }
 
 /// Bytes as JSON: a string if they are UTF-8, else `{"hex": …}`.

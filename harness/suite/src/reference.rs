@@ -1,20 +1,22 @@
 //! This project's own reader as a subject.
 
-use gguf_assay_cases::{FileValue, TensorValue, sha256};
-use gguf_assay_format::{ByteOrder, OwnedValue, read};
+use gguf_assay_cases::{FileValue, MappedName, NamesValue, TensorValue, sha256};
+use gguf_assay_format::{ByteOrder, OwnedValue, Profile, read};
+use gguf_assay_names::{Architecture, CheckpointMap, CheckpointTensor, Finding, Map};
 use gguf_assay_quant::dequantize;
+use serde_json::Value as Json;
 
-use crate::{About, DequantizeRequest, Failure, ReadRequest, Subject};
+use crate::{About, DequantizeRequest, Failure, NamesGiven, NamesRequest, ReadRequest, Subject};
 
-/// The reader of the crate `gguf-assay-format`, under the profile that it is asked for, and the
-/// dequantizer of `gguf-assay-quant`.
+/// The reader of the crate `gguf-assay-format`, under the profile that it is asked for, the
+/// dequantizer of `gguf-assay-quant`, and the maps of `gguf-assay-names`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reference;
 
 impl Subject for Reference {
     fn about(&self) -> About {
         About {
-            ops: vec!["read".into(), "dequantize".into()],
+            ops: ["read", "dequantize", "map_names"].map(String::from).to_vec(),
             big_endian: true,
             ..About::new("reference", env!("CARGO_PKG_VERSION"))
         }
@@ -24,6 +26,15 @@ impl Subject for Reference {
         let mut numbers = vec![0.0; request.elements()];
         dequantize(request.tensor_type, &request.bytes, request.byte_order, &mut numbers)?;
         Ok(numbers)
+    }
+
+    fn map_names(&mut self, request: &NamesRequest) -> Result<NamesValue, Failure> {
+        match &request.given {
+            NamesGiven::File { path, .. } => to_transformers(&std::fs::read(path)?),
+            NamesGiven::Checkpoint { config, parameters } => {
+                to_gguf(&request.architecture, config, parameters)
+            }
+        }
     }
 
     fn read(&mut self, request: &ReadRequest) -> Result<FileValue, Failure> {
@@ -57,4 +68,61 @@ impl Subject for Reference {
             ),
         })
     }
+}
+
+/// The parameters and the config that a file stands for.
+fn to_transformers(bytes: &[u8]) -> Result<NamesValue, Failure> {
+    let gguf = read(bytes, Profile::Ggml)?;
+    let map = Map::of(&gguf)?;
+    refuse(&map.findings)?;
+    let mut names = Vec::new();
+    for parameter in &map.parameters {
+        let from: Vec<String> = (parameter.sources.iter())
+            .filter_map(|source| Some(map.tensors.get(source.tensor)?.name.clone()))
+            .collect();
+        for (expert, name) in (0..).zip(parameter.names()) {
+            let values = map.read(&gguf, parameter, expert)?;
+            names.push(MappedName {
+                name,
+                from: Some(from.clone()),
+                numbers: values.f32s(),
+                shape: Some(values.shape),
+            });
+        }
+    }
+    Ok(NamesValue { names, config: Some(map.config) })
+}
+
+/// The tensors that a checkpoint comes to.
+fn to_gguf(
+    architecture: &str,
+    config: &Json,
+    parameters: &[(String, Vec<u64>)],
+) -> Result<NamesValue, Failure> {
+    let architecture = Architecture::find(architecture)?;
+    let parameters: Vec<CheckpointTensor> = (parameters.iter())
+        .map(|(name, shape)| CheckpointTensor { name: name.clone(), shape: shape.clone() })
+        .collect();
+    let map = CheckpointMap::of(architecture, &parameters, config);
+    refuse(&map.findings)?;
+    let names = map.tensors.into_iter().map(|tensor| MappedName {
+        from: Some(
+            (tensor.sources.iter())
+                .filter_map(|source| Some(parameters.get(source.parameter)?.name.clone()))
+                .collect(),
+        ),
+        name: tensor.name,
+        shape: Some(tensor.dims),
+        numbers: None,
+    });
+    Ok(NamesValue { names: names.collect(), config: None })
+}
+
+/// Everything that does not fit, as one refusal.
+fn refuse(findings: &[Finding]) -> Result<(), Failure> {
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let lines = findings.iter().map(|finding| format!("{}: {finding}", finding.rule()));
+    Err(Failure::Rejected { message: lines.collect::<Vec<_>>().join("; "), kind: "Finding".into() })
 }

@@ -2,15 +2,16 @@
 
 use std::time::Instant;
 
-use gguf_assay_cases::{AnyCase, BlockCase, Case, Verdict as Wanted};
+use gguf_assay_cases::{AnyCase, BlockCase, Case, NamesCase, Verdict as Wanted};
 use gguf_assay_format::{ByteOrder, Profile, printable};
 use serde::{Deserialize, Serialize};
 
 use crate::judge::{is_right, outcome, wanted};
+use crate::names::{unsaid, wrong_names};
 use crate::numbers::wrong_numbers;
 use crate::{
-    About, Answer, CaseFiles, CaseResult, Channel, DequantizeRequest, Expectations, Outcome,
-    ReadRequest, Unclear, Verdict,
+    About, Answer, CaseFiles, CaseResult, Channel, DequantizeRequest, Expectations, NamesRequest,
+    Outcome, ReadRequest, Unclear, Verdict,
 };
 
 /// How to run and judge.
@@ -136,6 +137,7 @@ pub(crate) fn run_case(
     let put = match case {
         AnyCase::Read(case) => put_file(channel, case, files, options),
         AnyCase::Dequantize(case) => Ok(put_blocks(channel, case, options)),
+        AnyCase::MapNames(case) => put_names(channel, case, files, options),
     };
     let millis = start.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
     let (outcome, detail) = match put {
@@ -183,6 +185,30 @@ fn put_file(
     let request = ReadRequest { path, profile: options.profile, large: case.is_large() };
     let answer = channel.read(&request);
     Ok(outcome(&answer, expected.as_ref(), &options.unclear))
+}
+
+/// Has the names of a case mapped.
+fn put_names(
+    channel: &mut dyn Channel,
+    case: &NamesCase,
+    files: &CaseFiles,
+    options: &Options,
+) -> Result<(Outcome, String), String> {
+    let request = NamesRequest::of(case, files)?;
+    let expected = case.expected().map_err(|e| e.to_string())?;
+    let answer = channel.map_names(&request);
+    if let Answer::Names(value) = &answer
+        && let Some(complaint) = wrong_names(&expected, value)
+    {
+        return Ok((Outcome::AcceptedWrongValue, complaint));
+    }
+    let (outcome, detail) = outcome(&answer, None, &options.unclear);
+    Ok(match (outcome, unsaid(case, &detail)) {
+        (Outcome::Rejected, Some(part)) => {
+            (Outcome::RejectedUnclear, format!("{detail}; it does not name {part}"))
+        }
+        _ => (outcome, detail),
+    })
 }
 
 /// Has the blocks of a case dequantized.

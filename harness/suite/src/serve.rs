@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Write};
 use gguf_assay_format::{ByteOrder, Profile, TensorType};
 
 use crate::protocol::{Described, PROTOCOL, Request, Response, from_hex};
-use crate::{DequantizeRequest, Failure, ReadRequest, Subject};
+use crate::{DequantizeRequest, Failure, NamesRequest, ReadRequest, Subject};
 
 /// Answers requests on standard input until it ends. This is the `main` of an adapter in Rust.
 ///
@@ -40,6 +40,13 @@ pub fn serve(mut subject: impl Subject) -> io::Result<()> {
                     (_, None) => return Err(io::Error::other("`hex` is not hex")),
                 };
                 serde_json::to_string(&Response::to_dequantize(id, &result))
+            }
+            Request::MapNames { id, architecture, given } => {
+                let result = match given.into_given() {
+                    Ok(given) => subject.map_names(&NamesRequest { architecture, given }),
+                    Err(error) => return Err(io::Error::other(error)),
+                };
+                serde_json::to_string(&Response::to_map_names(id, &result))
             }
         }?;
         writeln!(output, "{answer}")?;

@@ -4,9 +4,12 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use gguf_assay_cases::FileValue;
-use gguf_assay_format::{ByteOrder, Profile, TensorType};
+use gguf_assay_cases::{FileValue, NamesCase, NamesInput, NamesValue};
+use gguf_assay_format::{ByteOrder, OwnedValue, Profile, TensorType};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use crate::CaseFiles;
 
 /// What a subject says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +24,7 @@ pub struct About {
     /// Where it lives.
     #[serde(default)]
     pub home: String,
-    /// The operations that it has: `read`, `dequantize`.
+    /// The operations that it has: `read`, `dequantize`, `map_names`.
     #[serde(default)]
     pub ops: Vec<String>,
     /// The tensor types that it dequantizes, in ggml's spelling; all, if it lists none.
@@ -75,6 +78,60 @@ impl DequantizeRequest {
     }
 }
 
+/// Names to map.
+#[derive(Clone, Debug)]
+pub struct NamesRequest {
+    /// The architecture, in llama.cpp's spelling.
+    pub architecture: String,
+    /// The side that is given, to be mapped to the other.
+    pub given: NamesGiven,
+}
+
+impl NamesRequest {
+    /// What a case asks; a file is laid into the folder of `files`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the case, or what the file system says.
+    pub fn of(case: &NamesCase, files: &CaseFiles) -> Result<NamesRequest, String> {
+        let architecture = case.architecture().map_err(|e| e.to_string())?;
+        let given = match case.input().map_err(|e| e.to_string())? {
+            NamesInput::File { description, file } => NamesGiven::File {
+                path: files.built(&case.id, || Ok(file))?,
+                metadata: description.metadata,
+                tensors: (description.tensors.into_iter())
+                    .map(|tensor| (String::from_utf8_lossy(&tensor.name).into_owned(), tensor.dims))
+                    .collect(),
+            },
+            NamesInput::Checkpoint { config, parameters } => {
+                NamesGiven::Checkpoint { config, parameters }
+            }
+        };
+        Ok(NamesRequest { architecture, given })
+    }
+}
+
+/// One side: a file, or a checkpoint.
+#[derive(Clone, Debug)]
+pub enum NamesGiven {
+    /// A GGUF file, to be mapped to transformers.
+    File {
+        /// Where it lies.
+        path: PathBuf,
+        /// Its metadata.
+        metadata: Vec<(Vec<u8>, OwnedValue)>,
+        /// Names and dimensions of its tensors, in ggml's order.
+        tensors: Vec<(String, Vec<u64>)>,
+    },
+    /// A checkpoint, to be mapped to GGUF.
+    Checkpoint {
+        /// Its `config.json`.
+        config: Json,
+        /// Names and shapes of its parameters, in torch's order.
+        parameters: Vec<(String, Vec<u64>)>,
+    },
+}
+
 /// Why a subject has no value to give.
 ///
 /// Any `std::error::Error` turns into [`Failure::Rejected`] by `?`.
@@ -121,6 +178,16 @@ pub trait Subject {
     fn dequantize(&mut self, request: &DequantizeRequest) -> Result<Vec<f32>, Failure> {
         Err(Failure::Unimplemented(format!("dequantizing {}", request.tensor_type)))
     }
+
+    /// Says what the names of one side are on the other. A mapper that can says so among the
+    /// operations of [`About`].
+    ///
+    /// # Errors
+    ///
+    /// What does not fit, or that the mapper does not do this, or not in this direction.
+    fn map_names(&mut self, _request: &NamesRequest) -> Result<NamesValue, Failure> {
+        Err(Failure::Unimplemented("mapping names".into()))
+    }
 }
 
 /// What came of asking a subject, all ways to fail told apart.
@@ -130,6 +197,8 @@ pub enum Answer {
     Value(Box<FileValue>),
     /// The blocks were dequantized.
     Numbers(Vec<f32>),
+    /// The names were mapped.
+    Names(Box<NamesValue>),
     /// The subject said why not.
     Failure(Failure),
     /// A Rust panic, with its message.
@@ -152,6 +221,9 @@ pub trait Channel {
 
     /// Has blocks dequantized. Never panics, whatever the subject does.
     fn dequantize(&mut self, request: &DequantizeRequest) -> Answer;
+
+    /// Has names mapped. Never panics, whatever the subject does.
+    fn map_names(&mut self, request: &NamesRequest) -> Answer;
 
     /// What the subject wrote to standard error since the last call, escaped and bounded.
     fn take_stderr(&mut self) -> String {
@@ -178,19 +250,24 @@ impl<S: Subject> Channel for InProcess<S> {
     }
 
     fn read(&mut self, request: &ReadRequest) -> Answer {
-        match catch_unwind(AssertUnwindSafe(|| self.subject.read(request))) {
-            Ok(Ok(value)) => Answer::Value(Box::new(value)),
-            Ok(Err(failure)) => Answer::Failure(failure),
-            Err(panic) => Answer::Panicked(panic_message(&*panic)),
-        }
+        caught(|| self.subject.read(request), |value| Answer::Value(Box::new(value)))
     }
 
     fn dequantize(&mut self, request: &DequantizeRequest) -> Answer {
-        match catch_unwind(AssertUnwindSafe(|| self.subject.dequantize(request))) {
-            Ok(Ok(numbers)) => Answer::Numbers(numbers),
-            Ok(Err(failure)) => Answer::Failure(failure),
-            Err(panic) => Answer::Panicked(panic_message(&*panic)),
-        }
+        caught(|| self.subject.dequantize(request), Answer::Numbers)
+    }
+
+    fn map_names(&mut self, request: &NamesRequest) -> Answer {
+        caught(|| self.subject.map_names(request), |value| Answer::Names(Box::new(value)))
+    }
+}
+
+/// What comes of asking, a panic included.
+fn caught<T>(ask: impl FnOnce() -> Result<T, Failure>, answer: impl FnOnce(T) -> Answer) -> Answer {
+    match catch_unwind(AssertUnwindSafe(ask)) {
+        Ok(Ok(value)) => answer(value),
+        Ok(Err(failure)) => Answer::Failure(failure),
+        Err(panic) => Answer::Panicked(panic_message(&*panic)),
     }
 }
 

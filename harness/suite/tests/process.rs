@@ -209,6 +209,10 @@ fn misbehave(how: &str) {
                 let result = Err(Failure::Unimplemented("dequantizing".into()));
                 serde_json::to_string(&Response::to_dequantize(id, &result)).unwrap()
             }
+            Request::MapNames { id, .. } => {
+                let result = Err(Failure::Unimplemented("mapping names".into()));
+                serde_json::to_string(&Response::to_map_names(id, &result)).unwrap()
+            }
         };
         writeln!(stdout, "{answer}").unwrap();
         stdout.flush().unwrap();

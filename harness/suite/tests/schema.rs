@@ -1,9 +1,9 @@
 //! The published schema and the code agree on what a message is.
 
-use gguf_assay::protocol::{Described, PROTOCOL, Request, Response, file_to_json};
+use gguf_assay::protocol::{Described, Given, PROTOCOL, Request, Response, file_to_json};
 use gguf_assay::{
-    ByteOrder, CaseFiles, Corpus, DequantizeRequest, Failure, Profile, ReadRequest, Reference,
-    Subject,
+    ByteOrder, CaseFiles, Corpus, DequantizeRequest, Failure, NamesRequest, Profile, ReadRequest,
+    Reference, Subject,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -54,6 +54,20 @@ fn every_message_of_a_run_is_valid() {
         });
         messages.push(serde_json::to_value(Response::to_dequantize(id, &result)).unwrap());
     }
+    for (id, case) in Corpus::embedded().names.iter().enumerate() {
+        let id = id as u64;
+        let NamesRequest { architecture, given } = NamesRequest::of(case, &files).unwrap();
+        let request = NamesRequest { architecture: architecture.clone(), given: given.clone() };
+        let given = Given::of(&given);
+        let message = serde_json::to_value(Request::MapNames { id, architecture, given }).unwrap();
+        let again: Request = serde_json::from_value(message.clone()).unwrap();
+        assert_eq!(serde_json::to_value(again).unwrap(), message);
+        messages.push(message);
+        let result = reference.map_names(&request);
+        let response = Response::to_map_names(id, &result);
+        messages.push(serde_json::to_value(&response).unwrap());
+        assert_eq!(response.into_map_names().unwrap(), result);
+    }
     let unimplemented = Response::to_read(1, &Err(Failure::Unimplemented("big-endian".into())));
     messages.push(serde_json::to_value(unimplemented).unwrap());
     for message in &messages {
@@ -73,6 +87,11 @@ fn messages_that_depart_from_the_protocol_are_not() {
         json!({"id": 1, "ok": {}, "unimplemented": "x"}),
         json!({"op": "dequantize", "id": 1, "type": "Q4_0", "hex": "0"}),
         json!({"id": 1, "ok": {"f32": "0000"}}),
+        json!({"op": "map_names", "id": 1, "architecture": "llama", "to": "gguf", "names": []}),
+        json!({"op": "map_names", "id": 1, "architecture": "llama", "to": "onnx", "config": {}, "names": []}),
+        json!({"id": 1, "ok": {"config": {}}}),
+        json!({"id": 1, "ok": {"names": [{"shape": [1]}]}}),
+        json!({"id": 1, "ok": {"names": [{"name": "a", "shape": ["1"]}]}}),
         json!({"id": 1, "ok": {"size": 1}}),
         json!({"id": 1, "ok": {"metadata": [["a", {"u32": 1}]]}}),
         json!({"id": 1, "ok": {"metadata": [["a", {"u32": "1", "u8": "1"}]]}}),

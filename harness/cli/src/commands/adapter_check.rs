@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use gguf_assay::process::{Bounds, Process};
 use gguf_assay::{
-    About, Answer, CaseFiles, Channel, Corpus, DequantizeRequest, Failure, FileValue, Profile,
-    ReadRequest,
+    About, Answer, CaseFiles, Channel, Corpus, DequantizeRequest, Failure, FileValue, NamesRequest,
+    Profile, ReadRequest,
 };
 use gguf_assay_format::{ByteOrder, TENSOR_TYPES, TensorType, printable};
 
@@ -17,8 +17,8 @@ use crate::style::{bad, good};
 /// Tell an adapter's author what is off: protocol, answers, and what they leave unsaid
 ///
 /// Asks the adapter to describe itself; to read a hundred files with every kind of value and tensor,
-/// and one that is not GGUF; and to dequantize blocks of every type. It asks for the operations that
-/// the adapter has, and says where the answers depart from the protocol
+/// and one that is not GGUF; to dequantize blocks of every type; and to map the names of a file and of
+/// a checkpoint. It asks for the operations that the adapter has, and says where the answers depart from the protocol
 /// (harness/suite/PROTOCOL.md), not whether the reader is right: that is `gguf-assay run --adapter`.
 ///
 ///     gguf-assay adapter-check 'python3 my_adapter.py'
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 }
 
 /// The operations that there are.
-const OPS: [&str; 2] = ["read", "dequantize"];
+const OPS: [&str; 3] = ["read", "dequantize", "map_names"];
 
 /// Files with every kind of value, tensors, and an HTML page.
 const CASES: [&str; 5] = [
@@ -86,6 +86,12 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                 seen.write_lacking(&mut text);
                 off.extend(seen.off);
             }
+            if has("map_names") {
+                let seen = Seen::mapping(&mut process)?;
+                seen.write("names", "names", &mut text);
+                seen.write_lacking(&mut text);
+                off.extend(seen.off);
+            }
         }
     }
     for off in &off {
@@ -111,7 +117,7 @@ fn describe_is_off(about: &About) -> Vec<String> {
     }
     for op in about.ops.iter().filter(|op| !OPS.contains(&op.as_str())) {
         let op = printable(op, 40);
-        off.push(format!("describe: `ops` has {op}: there are {}", OPS.join(" and ")));
+        off.push(format!("describe: `ops` has {op}: there are {}", OPS.join(", ")));
     }
     for name in about.types.iter().filter(|name| TensorType::by_name(name).is_none()) {
         let name = printable(name, 40);
@@ -133,7 +139,9 @@ impl Seen {
             let request = ReadRequest { path, profile: Profile::Ggml, large: false };
             match process.read(&request) {
                 Answer::Value(value) => seen.value(&value),
-                Answer::Numbers(_) => seen.off.push(format!("{}: numbers for a file", case.id)),
+                Answer::Numbers(_) | Answer::Names(_) => {
+                    seen.off.push(format!("{}: no file for a file", case.id));
+                }
                 other => seen.no_value(&case.id, &case.id, other),
             }
         }
@@ -163,17 +171,37 @@ impl Seen {
                     numbers.len(),
                     request.elements()
                 )),
-                Answer::Value(_) => seen.off.push(format!("{}: a file for blocks", case.id)),
+                Answer::Value(_) | Answer::Names(_) => {
+                    seen.off.push(format!("{}: no numbers for blocks", case.id));
+                }
                 other => seen.no_value(&case.id, t.name, other),
             }
         }
         seen
     }
 
+    /// Puts names to the adapter: those of whole pairs, both ways.
+    fn mapping(process: &mut Process) -> Result<Seen> {
+        let mut seen = Seen::default();
+        let files = CaseFiles::new()?;
+        let corpus = Corpus::embedded();
+        for case in corpus.names.iter().filter(|case| !case.is_edited()) {
+            let request = NamesRequest::of(case, &files).map_err(anyhow::Error::msg)?;
+            match process.map_names(&request) {
+                Answer::Names(_) => seen.values += 1,
+                Answer::Value(_) | Answer::Numbers(_) => {
+                    seen.off.push(format!("{}: no names for names", case.id));
+                }
+                other => seen.no_value(&case.id, &case.id, other),
+            }
+        }
+        Ok(seen)
+    }
+
     /// An answer that is none of what was asked for.
     fn no_value(&mut self, case: &str, what: &str, answer: Answer) {
         match answer {
-            Answer::Value(_) | Answer::Numbers(_) => {}
+            Answer::Value(_) | Answer::Numbers(_) | Answer::Names(_) => {}
             Answer::Failure(Failure::Unimplemented(_)) => self.unimplemented.push(what.into()),
             Answer::Failure(Failure::Rejected { message, .. }) => {
                 self.refusals += 1;

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let mut errors = lint(&corpus, true);
     if errors.is_empty() && !args.check {
         let written = files::write(&corpus, &args.dir)?;
-        println!("{} cases, {written} files written", corpus.cases.len());
+        println!("{} cases, {written} files written", corpus.all().count());
         return Ok(crate::SUCCESS);
     }
     if args.check {
@@ -30,6 +30,6 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     for error in &errors {
         eprintln!("{error}");
     }
-    println!("{} cases, {} problems", corpus.cases.len(), errors.len());
+    println!("{} cases, {} problems", corpus.all().count(), errors.len());
     Ok(if errors.is_empty() { crate::SUCCESS } else { crate::FINDINGS })
 }

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use gguf_assay_cases::{AnyCase, BlockCase, Case, Corpus, find_rule};
+use gguf_assay_cases::{
+    AnyCase, BlockCase, Case, Corpus, NamesCase, NamesInput, Verdict, find_rule,
+};
 use gguf_assay_format::{ByteOrder, Profile, Requirement, Rule, diagnose};
 use gguf_assay_quant::{RawBlock, fields};
 
@@ -32,6 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         match case {
             AnyCase::Read(case) => explain_file(&mut text, case)?,
             AnyCase::Dequantize(case) => explain_blocks(&mut text, case)?,
+            AnyCase::MapNames(case) => explain_names(&mut text, case)?,
         }
     } else {
         let near = nearest(&args.name, &corpus);
@@ -105,6 +108,40 @@ fn explain_blocks(text: &mut String, case: &BlockCase) -> Result<()> {
     let blocks = case.values.len() / len;
     if blocks > SHOWN {
         let _ = writeln!(text, "\n… {} more blocks", blocks - SHOWN);
+    }
+    Ok(())
+}
+
+/// What is given, and what is expected on the other side.
+fn explain_names(text: &mut String, case: &NamesCase) -> Result<()> {
+    let _ = writeln!(text, "  pair    {}, to {}", case.pair.name, case.to.name());
+    if !case.says.is_empty() {
+        let _ = writeln!(text, "  says    a refusal names {}", case.says.join(" or "));
+    }
+    let _ = writeln!(text, "\ngiven, of the architecture {}", case.architecture()?);
+    let rows: Vec<(String, Vec<u64>)> = match case.input()? {
+        NamesInput::File { description, .. } => (description.tensors.into_iter())
+            .map(|tensor| (String::from_utf8_lossy(&tensor.name).into_owned(), tensor.dims))
+            .collect(),
+        NamesInput::Checkpoint { parameters, .. } => parameters,
+    };
+    for (name, shape) in rows {
+        let _ = writeln!(text, "  {name} {shape:?}");
+    }
+    if *case.verdict() == Verdict::Reject {
+        return Ok(());
+    }
+    let expected = case.expected()?;
+    let _ = writeln!(text, "\nexpected");
+    for (name, expected_name) in &expected.names {
+        let from = expected_name.from.iter().flatten().map(String::as_str);
+        let from: Vec<&str> = from.collect();
+        let from = if from.is_empty() { String::new() } else { format!("  {}", from.join(", ")) };
+        let optional = if expected.optional.contains(name) { "  may be left out" } else { "" };
+        let _ = writeln!(text, "  {name} {:?}{}{optional}", expected_name.shape, dim(&from));
+    }
+    for (field, value) in &expected.config {
+        let _ = writeln!(text, "  {field} = {value}");
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `gguf-assay list`: what there is.
 
+mod architectures;
 mod types;
 
 use std::fmt::Write as _;
@@ -7,8 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use gguf_assay_format::{Profile, RULES, Status, TENSOR_TYPES, TensorType};
-use gguf_assay_names::Architecture;
+use gguf_assay_cases::rules;
+use gguf_assay_format::{Profile, Status, TENSOR_TYPES, TensorType};
 use gguf_assay_quant::kernel::{Engine, VARIABLE};
 use serde_json::json;
 
@@ -18,8 +19,9 @@ use super::{corpus, engine, is_chosen, print};
 ///
 /// `list kernels` shows of each type which engine dequantizes it on this machine, which ones could,
 /// and why the others are not taken. GGUF_ASSAY_KERNEL=scalar, avx2 or avx512 forces one.
-/// `list architectures` shows which have a map to transformers (full) and which are only known to
-/// llama.cpp by their name (known).
+/// `list types` and `list architectures` show which readers have each right, as recorded.
+/// `list architectures` also shows which have a map to transformers (full) and which are only known
+/// to llama.cpp by their name (known).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What to list
@@ -53,6 +55,7 @@ enum Format {
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let rows: Vec<(String, Vec<String>, serde_json::Value)> = match args.what {
         What::Types => return types::run(&args.patterns, args.format),
+        What::Architectures => return architectures::run(&args.patterns, args.format),
         What::Cases => corpus(&args.cases)?
             .all()
             .map(|case| {
@@ -71,9 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                 (case.id().to_owned(), cells, json)
             })
             .collect(),
-        What::Rules => RULES
-            .iter()
-            .chain(gguf_assay_quant::rule::RULES)
+        What::Rules => rules()
             .map(|rule| {
                 let cells = vec![rule.required_by().into(), rule.title.into()];
                 let json = json!({
@@ -96,16 +97,6 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                     "licence": manifest.licence,
                 });
                 (subject.name.to_string(), cells, json)
-            })
-            .collect(),
-        What::Architectures => Architecture::names()
-            .into_iter()
-            .map(|(name, level)| {
-                let classes = Architecture::find(name).map_or(&[][..], Architecture::classes);
-                let classes: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
-                let cells = vec![level.to_string(), classes.join(", ")];
-                let json = json!({ "name": name, "level": level.name(), "classes": classes });
-                (name.to_owned(), cells, json)
             })
             .collect(),
         What::Kernels => {

@@ -178,11 +178,15 @@ fn transform(view: Option<&str>, change: Change) -> String {
 
 fn findings_text(text: &mut String, findings: &[Finding]) {
     for finding in findings {
+        let rule = finding.rule();
         let finding = finding.to_string();
         let (kind, rest) = finding.split_once(':').unwrap_or((&finding, ""));
         // Lines within a finding are ours; what stands in them comes from the file.
         let lines: Vec<String> = rest.lines().map(|line| printable(line, 400)).collect();
-        let _ = writeln!(text, "  {}:{}", bad(kind), lines.join("\n    "));
+        let _ = writeln!(text, "  {} {}:{}", dim(rule.id), bad(kind), lines.join("\n    "));
+    }
+    if !findings.is_empty() {
+        let _ = writeln!(text, "  {}", dim("gguf-assay explain RULE says what to do"));
     }
 }
 
@@ -280,6 +284,7 @@ fn findings_json(findings: &[Finding]) -> Json {
             }
         };
         json["kind"] = finding.kind().into();
+        json["rule"] = finding.rule().id.into();
         json
     });
     each.collect()
@@ -412,11 +417,7 @@ fn of_model_type(config: &Json) -> Result<&'static Architecture> {
     let Some(name) = config["model_type"].as_str() else {
         bail!("config.json has no model_type; name the architecture with --arch");
     };
-    let all = Architecture::all();
-    let found = all
-        .iter()
-        .find(|architecture| architecture.classes().iter().any(|class| class.model_type == name));
-    match found {
+    match Architecture::of_config(config) {
         Some(found) => Ok(found),
         None => bail!(
             "no architecture is mapped from the model_type {}; gguf-assay list architectures says \

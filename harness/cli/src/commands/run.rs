@@ -187,9 +187,12 @@ fn program(
 ) -> std::result::Result<Program, String> {
     match subject.status(cache) {
         Status::Builtin | Status::Installed => Ok(subject.program(cache, own)),
-        Status::NotInstalled => {
-            Err(format!("not installed: gguf-assay subjects install {}", subject.name))
-        }
+        Status::NotInstalled => Err(match &subject.manifest.optional {
+            None => format!("not installed: gguf-assay subjects install {}", subject.name),
+            Some(_) => {
+                format!("optional, not installed: gguf-assay subjects install {}", subject.name)
+            }
+        }),
         Status::OutOfDate => {
             Err(format!("out of date: gguf-assay subjects install {}", subject.name))
         }

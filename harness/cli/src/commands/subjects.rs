@@ -14,7 +14,8 @@ use crate::style::{bad, dim, good};
 ///
 /// Each is pinned and goes into a cache folder ($GGUF_ASSAY_CACHE, or gguf-assay below the user's
 /// cache): Python readers into an environment of their own, JavaScript readers into a folder of
-/// packages, Rust readers into a build folder. Nothing else on the machine is touched.
+/// packages, Rust readers into a build folder. Nothing else on the machine is touched. What takes
+/// gigabytes is only installed when it is named.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -23,7 +24,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Install all subjects, or those named
+    /// Install all subjects that are not optional, or those named
     Install {
         /// Names, or patterns with *
         names: Vec<String>,
@@ -37,7 +38,7 @@ enum Command {
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
     match &args.command {
-        Command::Install { names } => install(&chosen(names)?),
+        Command::Install { names } => install(&chosen(names)?, names.is_empty()),
         Command::Status { names } => status(&chosen(names)?),
     }
 }
@@ -61,6 +62,7 @@ fn status(subjects: &[SubjectFolder]) -> Result<u8> {
         let status = match subject.status(&cache) {
             Status::Builtin => good("built in"),
             Status::Installed => good("installed"),
+            Status::NotInstalled if subject.manifest.optional.is_some() => dim("optional"),
             Status::NotInstalled => bad("not installed"),
             Status::OutOfDate => bad("out of date"),
         };
@@ -70,12 +72,17 @@ fn status(subjects: &[SubjectFolder]) -> Result<u8> {
     Ok(crate::SUCCESS)
 }
 
-fn install(subjects: &[SubjectFolder]) -> Result<u8> {
+/// Installs subjects; of all, those that are not optional.
+fn install(subjects: &[SubjectFolder], all: bool) -> Result<u8> {
     let cache = cache_dir()?;
     let mut failed = 0;
     for subject in subjects {
         if matches!(subject.status(&cache), Status::Builtin | Status::Installed) {
             println!("{}: there", subject.name);
+            continue;
+        }
+        if let (true, Some(reason)) = (all, &subject.manifest.optional) {
+            println!("{}: only when it is named: {reason}", subject.name);
             continue;
         }
         let spinner = ProgressBar::new_spinner().with_prefix(subject.name.to_string());

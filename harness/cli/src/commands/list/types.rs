@@ -18,7 +18,8 @@ As recorded; to see for yourself: gguf-assay run --filter 'dequantize/*'
 ";
 
 pub(super) fn run(patterns: &[String], format: Format) -> Result<u8> {
-    let readers = gguf_assay_subjects::capabilities().subjects;
+    let mut readers = gguf_assay_subjects::capabilities().subjects;
+    readers.retain(|reader| !reader.types.is_empty());
     let types = TENSOR_TYPES.iter().filter(|t| is_chosen(patterns, t.name));
     let text = match format {
         Format::Json => {
@@ -46,16 +47,11 @@ fn to_json(t: &TensorType, readers: &[Capability]) -> serde_json::Value {
 /// A row a type, with a column of two for each reader: its name stands at the head of the column,
 /// higher up than that of the next.
 fn to_text<'a>(types: impl Iterator<Item = &'a TensorType>, readers: &[Capability]) -> String {
-    let heads = format!(
+    let left = format!(
         "{:>2} {:<10} {:>8} {:>5} {:>6} {:<12}",
         "id", "name", "elements", "bytes", "bits", "status"
     );
-    let mut text = String::new();
-    for (index, reader) in readers.iter().enumerate() {
-        let left = if index + 1 == readers.len() { heads.as_str() } else { "" };
-        let bars = "│ ".repeat(index);
-        let _ = writeln!(text, "{left:<49}{bars}{} {}", reader.name, reader.version);
-    }
+    let mut text = heads(&left, readers);
     for t in types {
         // A type that was removed has no blocks.
         let cell = |value: Option<String>| value.unwrap_or_else(|| "-".into());
@@ -78,10 +74,22 @@ fn to_text<'a>(types: impl Iterator<Item = &'a TensorType>, readers: &[Capabilit
     text + LEGEND
 }
 
-fn mark(reads: Option<Reads>) -> &'static str {
+/// The heads of the columns: `left` before them, and each reader higher up than the next.
+pub(super) fn heads(left: &str, readers: &[Capability]) -> String {
+    let mut text = String::new();
+    let width = left.chars().count();
+    for (index, reader) in readers.iter().enumerate() {
+        let left = if index + 1 == readers.len() { left } else { "" };
+        let bars = "│ ".repeat(index);
+        let _ = writeln!(text, "{left:<width$}{bars}{} {}", reader.name, reader.version);
+    }
+    text
+}
+
+pub(super) fn mark(reads: Option<Reads>) -> &'static str {
     match reads {
         Some(Reads::Right) => "+",
-        Some(Reads::WrongNumbers) => "x",
+        Some(Reads::Wrong) => "x",
         Some(Reads::Fails) => "!",
         Some(Reads::Unimplemented) => "-",
         None => " ",

@@ -1,0 +1,594 @@
+//! Cases that ask what the names of one side are on the other: GGUF and transformers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gguf_assay_format::{Data, Description, OwnedValue, Rule, TensorDescription, lay_out};
+use serde::Deserialize;
+use serde_json::Value as Json;
+use toml::Table;
+
+use crate::case::{CaseError, Verdict};
+use crate::file::BuiltFile;
+use crate::pair::{Pair, PairNumbers};
+use crate::syntax;
+
+/// A side of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// A checkpoint of transformers: safetensors and `config.json`.
+    Transformers,
+    /// A GGUF file.
+    Gguf,
+}
+
+impl Side {
+    /// `transformers` or `gguf`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Transformers => "transformers",
+            Side::Gguf => "gguf",
+        }
+    }
+}
+
+/// The text of such a case, as TOML has it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawNames {
+    pub(crate) id: String,
+    rule: String,
+    summary: String,
+    source: String,
+    pair: String,
+    to: Side,
+    #[serde(default)]
+    edit: Vec<Table>,
+    #[serde(default)]
+    config: Vec<String>,
+    #[serde(default)]
+    config_is: Table,
+    #[serde(default)]
+    without: Vec<String>,
+    #[serde(default)]
+    optional: Vec<String>,
+    #[serde(default = "accept")]
+    verdict: Verdict,
+    #[serde(default)]
+    says: Vec<String>,
+}
+
+fn accept() -> Verdict {
+    Verdict::Accept
+}
+
+/// The text of two cases, one each way.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawPair {
+    pair: String,
+    summary: String,
+    #[serde(default)]
+    config: Vec<String>,
+    #[serde(default)]
+    without: Vec<String>,
+    #[serde(default)]
+    computed: Vec<String>,
+}
+
+/// Where the numbers of a pair come from.
+const PAIR_SOURCE: &str = "a checkpoint of transformers 5.24.0, converted by llama.cpp's conversion/*.py (llama-cpp-python 0.3.36)";
+
+impl RawPair {
+    /// The cases: from the file to transformers, and from the checkpoint to GGUF.
+    pub(crate) fn cases(&self) -> [RawNames; 2] {
+        let case = |to: Side| RawNames {
+            id: format!("names/whole/{}-to-{}", self.pair.replace('_', "-"), to.name()),
+            rule: "NAMES-009".into(),
+            summary: match to {
+                Side::Transformers => format!("{}: what the file stands for", self.summary),
+                Side::Gguf => format!("{}: what the checkpoint comes to", self.summary),
+            },
+            source: PAIR_SOURCE.into(),
+            pair: self.pair.clone(),
+            to,
+            edit: Vec::new(),
+            config: if to == Side::Transformers { self.config.clone() } else { Vec::new() },
+            config_is: Table::new(),
+            without: if to == Side::Transformers { self.without.clone() } else { Vec::new() },
+            optional: if to == Side::Gguf { self.computed.clone() } else { Vec::new() },
+            verdict: Verdict::Accept,
+            says: Vec::new(),
+        };
+        [case(Side::Transformers), case(Side::Gguf)]
+    }
+}
+
+/// A file or a checkpoint, and what its names, shapes, numbers and config are on the other side.
+#[derive(Clone, Debug)]
+pub struct NamesCase {
+    /// `names/<area>/<slug>`.
+    pub id: String,
+    /// The rule that it probes.
+    pub rule: &'static Rule,
+    /// What is special about it.
+    pub summary: String,
+    /// Where anyone can look it up.
+    pub source: String,
+    /// The side that is asked for.
+    pub to: Side,
+    /// The pair that it is made of.
+    pub pair: Arc<Pair>,
+    /// A refusal has to name one of these, so that somebody can find what is wrong.
+    pub says: Vec<String>,
+    verdict: Verdict,
+    edits: Vec<Edit>,
+    config: Vec<String>,
+    config_is: Table,
+    without: BTreeSet<String>,
+    optional: BTreeSet<String>,
+}
+
+/// What is asked: one side.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NamesInput {
+    /// A file.
+    File {
+        /// What it says.
+        description: Description,
+        /// Its bytes.
+        file: BuiltFile,
+    },
+    /// A checkpoint.
+    Checkpoint {
+        /// `config.json`.
+        config: Json,
+        /// Names and shapes, the latter in torch's order.
+        parameters: Vec<(String, Vec<u64>)>,
+    },
+}
+
+/// What a mapper says: the names of the other side, and the config where it has one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NamesValue {
+    /// Each name once.
+    pub names: Vec<MappedName>,
+    /// The fields of `config.json`, on the way to transformers.
+    pub config: Option<Json>,
+}
+
+/// A name of the other side. What a mapper leaves out (`None`) is not compared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MappedName {
+    /// The parameter, or the tensor.
+    pub name: String,
+    /// The names that it comes from.
+    pub from: Option<Vec<String>>,
+    /// Its shape: torch's order for a parameter, ggml's for a tensor.
+    pub shape: Option<Vec<u64>>,
+    /// Its numbers, the last dimension of torch's order contiguous.
+    pub numbers: Option<Vec<f32>>,
+}
+
+/// What is expected of a mapper that accepts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpectedNames {
+    /// Each name, and what is known of it.
+    pub names: BTreeMap<String, ExpectedName>,
+    /// Names that may be there or not.
+    pub optional: BTreeSet<String>,
+    /// Fields of the config, by their names with dots.
+    pub config: Vec<(String, Json)>,
+}
+
+/// What is known of a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpectedName {
+    /// The names that it comes from, if the bytes say so.
+    pub from: Option<BTreeSet<String>>,
+    /// Its shape.
+    pub shape: Vec<u64>,
+    /// Its numbers.
+    pub numbers: PairNumbers,
+}
+
+/// A change of a pair's side.
+#[derive(Clone, Debug)]
+enum Edit {
+    /// A tensor or parameter is left out. In these names, `N` stands for any layer.
+    Remove(String),
+    /// It has another name.
+    Rename(String, String),
+    /// It is there once more under another name.
+    Copy(String, String),
+    /// It has other dimensions, in its side's order, and zeros for data.
+    Resize(String, Vec<u64>),
+    /// It is cut along its last dimension (ggml's order) into one for each expert, `E`.
+    Split(String, String),
+    /// A key has another value, or is added.
+    Key(Vec<u8>, OwnedValue),
+    RemoveKey(String),
+    /// A field of the config likewise.
+    Field(String, Json),
+    RemoveField(String),
+}
+
+impl Edit {
+    fn parse(table: &Table) -> syntax::Result<Edit> {
+        let text = |name: &str| match table.get(name) {
+            Some(value) => syntax::text(value).map(str::to_owned),
+            None => Err(format!("`{name}` is missing in {{ {table} }}")),
+        };
+        let known = |names: &[&str]| syntax::known_keys(table, names);
+        let first =
+            ["remove", "rename", "copy", "resize", "split", "remove_key", "field", "remove_field"];
+        Ok(match first.into_iter().find(|name| table.contains_key(*name)) {
+            Some("remove") => known(&["remove"]).and(Ok(Edit::Remove(text("remove")?)))?,
+            Some("rename") => {
+                known(&["rename", "to"])?;
+                Edit::Rename(text("rename")?, text("to")?)
+            }
+            Some("copy") => {
+                known(&["copy", "to"])?;
+                Edit::Copy(text("copy")?, text("to")?)
+            }
+            Some("resize") => {
+                known(&["resize", "dims"])?;
+                let dims = table.get("dims").ok_or("`resize` needs `dims`")?;
+                Edit::Resize(text("resize")?, syntax::dims(dims)?)
+            }
+            Some("split") => {
+                known(&["split", "to"])?;
+                Edit::Split(text("split")?, text("to")?)
+            }
+            Some("remove_key") => {
+                known(&["remove_key"]).and(Ok(Edit::RemoveKey(text("remove_key")?)))?
+            }
+            Some("field") => {
+                known(&["field", "value"])?;
+                let value = table.get("value").ok_or("`field` needs a `value`")?;
+                Edit::Field(text("field")?, to_json(value)?)
+            }
+            Some(_) => {
+                known(&["remove_field"]).and(Ok(Edit::RemoveField(text("remove_field")?)))?
+            }
+            None => {
+                let (key, value) = syntax::entry(table)?;
+                Edit::Key(key, value)
+            }
+        })
+    }
+
+    /// Changes a file. Says whether anything was changed.
+    fn file(&self, file: &mut Description) -> syntax::Result<bool> {
+        let (tensors, metadata) = (&mut file.tensors, &mut file.metadata);
+        let before = (tensors.len(), metadata.len());
+        Ok(match self {
+            Edit::Remove(pattern) => {
+                tensors.retain(|tensor| layer(pattern, &tensor.name).is_none());
+                tensors.len() != before.0
+            }
+            Edit::Rename(pattern, to) => {
+                let mut changed = false;
+                for tensor in tensors {
+                    if let Some(numbers) = layer(pattern, &tensor.name) {
+                        tensor.name = filled(to, &numbers, None).into_bytes();
+                        changed = true;
+                    }
+                }
+                changed
+            }
+            Edit::Copy(pattern, to) => {
+                let copies = tensors.iter().filter_map(|tensor| {
+                    let name = filled(to, &layer(pattern, &tensor.name)?, None).into_bytes();
+                    Some(TensorDescription { name, ..tensor.clone() })
+                });
+                let copies: Vec<_> = copies.collect();
+                tensors.extend(copies);
+                tensors.len() != before.0
+            }
+            Edit::Resize(pattern, dims) => {
+                let mut changed = false;
+                for tensor in tensors {
+                    if layer(pattern, &tensor.name).is_some() {
+                        tensor.dims.clone_from(dims);
+                        tensor.data = Data::Zeros(dims.iter().product::<u64>() * 4);
+                        changed = true;
+                    }
+                }
+                changed
+            }
+            Edit::Split(pattern, to) => {
+                let mut changed = false;
+                for tensor in std::mem::take(tensors) {
+                    match layer(pattern, &tensor.name) {
+                        Some(numbers) => {
+                            changed = true;
+                            tensors.extend(split(&tensor, |e| filled(to, &numbers, Some(e)))?);
+                        }
+                        None => tensors.push(tensor),
+                    }
+                }
+                changed
+            }
+            Edit::Key(key, value) => {
+                match metadata.iter_mut().find(|(other, _)| other == key) {
+                    Some((_, old)) => *old = value.clone(),
+                    None => metadata.push((key.clone(), value.clone())),
+                }
+                true
+            }
+            Edit::RemoveKey(key) => {
+                metadata.retain(|(other, _)| other != key.as_bytes());
+                metadata.len() != before.1
+            }
+            Edit::Field(..) | Edit::RemoveField(_) => {
+                return Err("a file has keys, and no fields of a config".into());
+            }
+        })
+    }
+
+    /// Changes a checkpoint likewise.
+    fn checkpoint(
+        &self,
+        parameters: &mut Vec<(String, Vec<u64>)>,
+        config: &mut Json,
+    ) -> syntax::Result<bool> {
+        let before = parameters.len();
+        let object = config.as_object_mut().ok_or("config.json is no object")?;
+        Ok(match self {
+            Edit::Remove(pattern) => {
+                parameters.retain(|(name, _)| layer(pattern, name.as_bytes()).is_none());
+                parameters.len() != before
+            }
+            Edit::Rename(pattern, to) => {
+                let mut changed = false;
+                for (name, _) in parameters {
+                    if let Some(numbers) = layer(pattern, name.as_bytes()) {
+                        *name = filled(to, &numbers, None);
+                        changed = true;
+                    }
+                }
+                changed
+            }
+            Edit::Copy(pattern, to) => {
+                let copies = parameters.iter().filter_map(|(name, shape)| {
+                    Some((filled(to, &layer(pattern, name.as_bytes())?, None), shape.clone()))
+                });
+                let copies: Vec<_> = copies.collect();
+                parameters.extend(copies);
+                parameters.len() != before
+            }
+            Edit::Resize(pattern, dims) => {
+                let mut changed = false;
+                for (name, shape) in parameters {
+                    if layer(pattern, name.as_bytes()).is_some() {
+                        shape.clone_from(dims);
+                        changed = true;
+                    }
+                }
+                changed
+            }
+            Edit::Field(name, value) => {
+                object.insert(name.clone(), value.clone()).as_ref() != Some(value)
+            }
+            Edit::RemoveField(name) => object.remove(name).is_some(),
+            Edit::Split(..) | Edit::Key(..) | Edit::RemoveKey(_) => {
+                return Err("a checkpoint has parameters and fields, and no keys".into());
+            }
+        })
+    }
+}
+
+/// The number that stands in a name where `pattern` has `N`, or an empty text if it has none; `None` if
+/// the name is another.
+fn layer(pattern: &str, name: &[u8]) -> Option<String> {
+    let name = std::str::from_utf8(name).ok()?;
+    let (mut parts, mut others) = (pattern.split('.'), name.split('.'));
+    let mut number = String::new();
+    loop {
+        match (parts.next(), others.next()) {
+            (None, None) => return Some(number),
+            (Some("N"), Some(part)) if part.bytes().all(|b| b.is_ascii_digit()) => {
+                number = part.into()
+            }
+            (Some(part), Some(other)) if part == other => {}
+            _ => return None,
+        }
+    }
+}
+
+/// A name of a pattern, with its numbers in place.
+fn filled(pattern: &str, layer: &str, expert: Option<usize>) -> String {
+    let parts = pattern.split('.').map(|part| match (part, expert) {
+        ("N", _) => layer.to_owned(),
+        ("E", Some(expert)) => expert.to_string(),
+        _ => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join(".")
+}
+
+/// A tensor for each place of the last dimension.
+fn split(
+    tensor: &TensorDescription,
+    name: impl Fn(usize) -> String,
+) -> syntax::Result<Vec<TensorDescription>> {
+    let (Data::Bytes(bytes), Some((count, dims))) = (&tensor.data, tensor.dims.split_last()) else {
+        return Err("there is nothing to split".into());
+    };
+    let part = bytes.len() / (*count).max(1) as usize;
+    let parts = bytes.chunks(part.max(1)).enumerate().map(|(expert, bytes)| TensorDescription {
+        name: name(expert).into_bytes(),
+        dims: dims.to_vec(),
+        data: Data::Bytes(bytes.into()),
+        ..tensor.clone()
+    });
+    Ok(parts.collect())
+}
+
+/// A TOML value as JSON; TOML has no null.
+fn to_json(value: &toml::Value) -> syntax::Result<Json> {
+    serde_json::to_value(value).map_err(|e| e.to_string())
+}
+
+/// A field of a config, by its name with dots.
+pub fn field<'a>(config: &'a Json, name: &str) -> Option<&'a Json> {
+    name.split('.').try_fold(config, |within, name| within.get(name))
+}
+
+impl NamesCase {
+    pub(crate) fn parse(
+        raw: RawNames,
+        pairs: &BTreeMap<String, Arc<Pair>>,
+    ) -> Result<NamesCase, CaseError> {
+        let error = |message: String| CaseError { place: raw.id.clone(), message };
+        let rule = crate::find_rule(&raw.rule)
+            .ok_or_else(|| error(format!("there is no rule `{}`", raw.rule)))?;
+        let pair = pairs.get(&raw.pair);
+        let pair = pair.ok_or_else(|| error(format!("there is no pair `{}`", raw.pair)))?;
+        let edits = raw.edit.iter().map(Edit::parse).collect::<syntax::Result<_>>();
+        Ok(NamesCase {
+            edits: edits.map_err(|e| error(format!("edit: {e}")))?,
+            pair: Arc::clone(pair),
+            rule,
+            id: raw.id,
+            summary: raw.summary,
+            source: raw.source,
+            to: raw.to,
+            says: raw.says,
+            verdict: raw.verdict,
+            config: raw.config,
+            config_is: raw.config_is,
+            without: raw.without.into_iter().collect(),
+            optional: raw.optional.into_iter().collect(),
+        })
+    }
+
+    /// What is expected of a mapper.
+    pub fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    /// Whether the pair is changed.
+    pub fn is_edited(&self) -> bool {
+        !self.edits.is_empty()
+    }
+
+    fn error(&self, message: impl Into<String>) -> CaseError {
+        CaseError { place: self.id.clone(), message: message.into() }
+    }
+
+    /// The architecture, in llama.cpp's spelling, as the input has it.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the case.
+    pub fn architecture(&self) -> Result<String, CaseError> {
+        let description = match self.to {
+            Side::Transformers => self.description()?,
+            Side::Gguf => self.pair.description().map_err(|e| self.error(e))?,
+        };
+        let mut keys = description.metadata.into_iter();
+        match keys.find(|(key, _)| key == b"general.architecture") {
+            Some((_, OwnedValue::String(name))) => Ok(String::from_utf8_lossy(&name).into_owned()),
+            _ => Ok(String::new()),
+        }
+    }
+
+    fn description(&self) -> Result<Description, CaseError> {
+        let mut description = self.pair.description().map_err(|e| self.error(e))?;
+        for edit in &self.edits {
+            match edit.file(&mut description) {
+                Ok(true) => {}
+                Ok(false) => return Err(self.error(format!("{edit:?} changes nothing"))),
+                Err(message) => return Err(self.error(message)),
+            }
+        }
+        for tensor in &mut description.tensors {
+            tensor.offset = None;
+        }
+        Ok(description)
+    }
+
+    /// The side that is given.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the case, such as a change of what is not there.
+    pub fn input(&self) -> Result<NamesInput, CaseError> {
+        if self.to == Side::Transformers {
+            let description = self.description()?;
+            let file = BuiltFile(lay_out(&description).segments);
+            return Ok(NamesInput::File { description, file });
+        }
+        let mut config = self.pair.config.clone();
+        let parameters = self.pair.parameters.iter();
+        let mut parameters =
+            parameters.map(|(name, parameter)| (name.clone(), parameter.shape.clone())).collect();
+        for edit in &self.edits {
+            match edit.checkpoint(&mut parameters, &mut config) {
+                Ok(true) => {}
+                Ok(false) => return Err(self.error(format!("{edit:?} changes nothing"))),
+                Err(message) => return Err(self.error(message)),
+            }
+        }
+        Ok(NamesInput::Checkpoint { config, parameters })
+    }
+
+    /// What a mapper that accepts should have said: the other side of the pair.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the case, such as a field that the checkpoint's config does not have.
+    pub fn expected(&self) -> Result<ExpectedNames, CaseError> {
+        let origins = self.pair.origins().map_err(|e| self.error(e))?;
+        let mut names = BTreeMap::new();
+        match self.to {
+            Side::Transformers => {
+                let from = |parameter: &String| {
+                    let mut of = origins.iter().filter(|(_, origins)| origins.contains(parameter));
+                    match (of.next(), of.next()) {
+                        // The tensor of a changed file has another name.
+                        (Some((tensor, _)), None) if !self.is_edited() => {
+                            Some(BTreeSet::from([tensor.clone()]))
+                        }
+                        _ => None,
+                    }
+                };
+                for (name, parameter) in &self.pair.parameters {
+                    let (shape, numbers) = (parameter.shape.clone(), parameter.numbers.clone());
+                    let from = from(name);
+                    names.insert(name.clone(), ExpectedName { from, shape, numbers });
+                }
+            }
+            Side::Gguf => {
+                for tensor in self.pair.description().map_err(|e| self.error(e))?.tensors {
+                    let name = String::from_utf8_lossy(&tensor.name).into_owned();
+                    let numbers = match tensor.data {
+                        Data::Bytes(bytes) => PairNumbers::Sha256(crate::sha256(&bytes)),
+                        Data::Zeros(_) => PairNumbers::Other,
+                    };
+                    let from = origins.get(&name).filter(|_| !self.is_edited()).cloned();
+                    names.insert(name, ExpectedName { from, shape: tensor.dims, numbers });
+                }
+            }
+        }
+        for name in self.without.iter().chain(&self.optional) {
+            if !names.contains_key(name) {
+                return Err(self.error(format!("{name} is none of the names anyway")));
+            }
+        }
+        names.retain(|name, _| !self.without.contains(name));
+        let mut config = Vec::new();
+        for name in &self.config {
+            let value = field(&self.pair.config, name).filter(|value| !value.is_null());
+            let value = value.ok_or_else(|| self.error(format!("the config has no {name}")))?;
+            config.push((name.clone(), value.clone()));
+        }
+        for (name, value) in &self.config_is {
+            config.push((name.clone(), to_json(value).map_err(|e| self.error(e))?));
+        }
+        Ok(ExpectedNames { names, optional: self.optional.clone(), config })
+    }
+}
