@@ -111,8 +111,8 @@ pub(crate) fn absent(architecture: &'static Architecture) -> Vec<(&'static str, 
     architecture.absent.iter().map(|row| (row.field.as_str(), row.note.as_str())).collect()
 }
 
-/// A field of a config, by its name with dots; `None` for `null`. For `any`, the first field that has
-/// the rest.
+/// A field of a config, by its name with dots; `None` for `null`. For `any`, the first field that
+/// has the rest.
 pub(crate) fn get<'a>(config: &'a Json, name: &str) -> Option<&'a Json> {
     let found = match name.split_once('.') {
         None => config.get(name)?,
@@ -122,8 +122,8 @@ pub(crate) fn get<'a>(config: &'a Json, name: &str) -> Option<&'a Json> {
     (!found.is_null()).then_some(found)
 }
 
-/// The value of a field; of a list's `length`, how many elements it has; of a list's `0`, the first.
-/// A text may be a list of numbers with commas between them.
+/// The value of a field; of a list's `length`, how many elements it has; of a list's `0`, the
+/// first. A text may be a list of numbers with commas between them.
 fn lookup(config: &Json, name: &str) -> Option<Value> {
     let (list, last) = name.rsplit_once('.').unwrap_or_default();
     let place = last.parse::<usize>();
