@@ -113,8 +113,8 @@ pub(crate) struct Alternative {
 }
 
 impl Row {
-    /// The parameters that it stands for, and after them those that may be in their place; each with
-    /// the type whose blocks they hold.
+    /// The parameters that it stands for, and after them those that may be in their place; each
+    /// with the type whose blocks they hold.
     pub(crate) fn forms(&self) -> impl Iterator<Item = (&[Piece], Option<&'static TensorType>)> {
         let alternatives =
             self.alternatives.iter().map(|each| (each.pieces.as_slice(), each.blocks));
@@ -123,7 +123,8 @@ impl Row {
 }
 
 /// Dimensions in torch's order as a view takes them, of a tensor's dimensions in ggml's order: of
-/// elements, or of bytes if the view is of the blocks of a type. `None` if rows are no whole blocks.
+/// elements, or of bytes if the view is of the blocks of a type. `None` if rows are no whole
+/// blocks.
 pub(crate) fn viewed_dims(dims: &[u64], blocks: Option<&TensorType>) -> Option<Vec<u64>> {
     let mut viewed: Vec<u64> = dims.iter().rev().copied().collect();
     if let (Some(t), Some(row)) = (blocks, viewed.last_mut()) {
@@ -374,8 +375,8 @@ impl Architecture {
         self.by_tensor.get(&key_of(name)).map_or(&[], Vec::as_slice)
     }
 
-    /// A parameter's name as the data have it: a text model may be a checkpoint of its own, or within
-    /// one of several forms.
+    /// A parameter's name as the data have it: a text model may be a checkpoint of its own, or
+    /// within one of several forms.
     pub(crate) fn parameter_name<'a>(&self, name: &'a str) -> Cow<'a, str> {
         if !self.rows_of_parameter(name).is_empty()
             || self.dropped.iter().any(|dropped| dropped.matches(name))
@@ -668,8 +669,8 @@ fn parse_row(
     })
 }
 
-/// The parameters that a tensor stands for, or that may be in their place. Of `changes` there is one
-/// for each, one for all, or none.
+/// The parameters that a tensor stands for, or that may be in their place. Of `changes` there is
+/// one for each, one for all, or none.
 fn pieces(
     tensor: &Pattern,
     rank: usize,

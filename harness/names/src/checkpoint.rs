@@ -83,8 +83,9 @@ impl GgufSource {
 
 impl GgufTensor {
     /// The tensor's numbers, little-endian, made of those of its parameters, or its blocks: `read`
-    /// gives the bytes of a parameter by its place in the checkpoint, of elements of `size` bytes, or
-    /// of blocks. `None` if they do not fit the shapes, or if numbers that are not `f32` would change.
+    /// gives the bytes of a parameter by its place in the checkpoint, of elements of `size` bytes,
+    /// or of blocks. `None` if they do not fit the shapes, or if numbers that are not `f32` would
+    /// change.
     pub fn bytes<'a>(
         &self,
         size: usize,
@@ -128,7 +129,8 @@ fn named_class(architecture: &'static Architecture, config: &Json) -> Option<&'s
     architecture.classes.iter().find(|class| class.name == name)
 }
 
-/// The parameters of one tensor that is to be made: form, piece, expert and place in the checkpoint.
+/// The parameters of one tensor that is to be made: form, piece, expert and place in the
+/// checkpoint.
 type Found = Vec<(usize, usize, u64, usize)>;
 
 impl CheckpointMap {

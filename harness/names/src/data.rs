@@ -198,7 +198,8 @@ impl Change {
     }
 }
 
-/// A parameter or buffer that a GGUF file does not hold; all that begin alike, with `*` for the rest.
+/// A parameter or buffer that a GGUF file does not hold; all that begin alike, with `*` for the
+/// rest.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DroppedRow {

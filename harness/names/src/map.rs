@@ -301,8 +301,8 @@ impl Map {
         Map::new(gguf, false)
     }
 
-    /// The map of a file whose tensors of blocks stay blocks, where checkpoints have them as well: of
-    /// MXFP4 in gpt-oss.
+    /// The map of a file whose tensors of blocks stay blocks, where checkpoints have them as well:
+    /// of MXFP4 in gpt-oss.
     ///
     /// # Errors
     ///
@@ -452,8 +452,8 @@ impl Builder<'_> {
         self.findings.push(Finding::Unmapped { name, reason });
     }
 
-    /// Adds a tensor to the parameters that it stands for: those of blocks of the type, if there are
-    /// any.
+    /// Adds a tensor to the parameters that it stands for: those of blocks of the type, if there
+    /// are any.
     fn pieces(
         &mut self,
         place: usize,

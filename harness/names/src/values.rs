@@ -144,8 +144,8 @@ impl Map {
         Ok(Parts { dtype, shape, size, len, byte_order: gguf.byte_order, parts })
     }
 
-    /// Writes all parameters to a safetensors file, one at a time. `progress` is told how many bytes
-    /// are made, of how many.
+    /// Writes all parameters to a safetensors file, one at a time. `progress` is told how many
+    /// bytes are made, of how many.
     ///
     /// # Errors
     ///
@@ -327,7 +327,8 @@ impl Part<'_> {
         !self.as_bytes && dtype(self.tensor_type) != Some(parameter)
     }
 
-    /// The blocks in which an expert's elements lie, as little-endian F32, and the moves from there.
+    /// The blocks in which an expert's elements lie, as little-endian F32, and the moves from
+    /// there.
     fn dequantize(&self, expert: u64, order: ByteOrder) -> Option<(Moves, Vec<u8>)> {
         let (start, end) = self.moves.of_tensor(expert)?;
         let block_len = u64::from(self.tensor_type.block_len);

@@ -1,5 +1,6 @@
-//! Files of blocks: their numbers are those of the reference dequantizer, moved as the views say. (The
-//! reference is held to ggml by its own tests, and a real file to ggml by `real` of the command.)
+//! Files of blocks: their numbers are those of the reference dequantizer, moved as the views say.
+//! (The reference is held to ggml by its own tests, and a real file to ggml by `real` of the
+//! command.)
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -25,8 +25,9 @@ use crate::style::{bad, bold, dim, good};
 /// is a finding. With the name of an architecture in place of a file, its table.
 ///
 /// An exported file beside the config, as config.json, is a checkpoint that transformers loads; the
-/// tokenizer stays behind. Parameters have the type of their tensors, and blocks (Q4_K, …) become F32:
-/// four bytes a number, exactly what ggml makes of them. They are not what the blocks were made from.
+/// tokenizer stays behind. Parameters have the type of their tensors, and blocks (Q4_K, …) become
+/// F32: four bytes a number, exactly what ggml makes of them. They are not what the blocks were
+/// made from.
 ///
 ///     gguf-assay names model.gguf
 ///     gguf-assay names model.gguf --config         config.json of transformers 5
@@ -51,11 +52,12 @@ pub(crate) struct Args {
     /// Print the config alone (of a checkpoint: the keys alone)
     #[arg(long)]
     config: bool,
-    /// Write the parameters, with the transforms undone and blocks dequantized, to a safetensors file
+    /// Write the parameters, with the transforms undone and blocks dequantized, to a safetensors
+    /// file
     #[arg(long, value_name = "FILE.safetensors", conflicts_with = "config")]
     export: Option<PathBuf>,
-    /// Leave MXFP4 as it is where the published checkpoint has it as well: gpt-oss, whose parameters
-    /// are then `…_blocks` and `…_scales`
+    /// Leave MXFP4 as it is where the published checkpoint has it as well: gpt-oss, whose
+    /// parameters are then `…_blocks` and `…_scales`
     #[arg(long)]
     keep_mxfp4: bool,
     /// How to print the answer; `json` is stable and documented
