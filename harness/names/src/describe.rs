@@ -14,7 +14,9 @@ impl Architecture {
         let mut text = String::new();
         let classes = self.classes.iter().map(|class| {
             let when = class.when.as_ref().map(|when| format!(" where {when}"));
-            format!("{} ({}){}", class.name, class.model_type, when.unwrap_or_default())
+            let chosen = class.chosen_when.as_ref().map(|when| format!(", chosen where {when}"));
+            let (when, chosen) = (when.unwrap_or_default(), chosen.unwrap_or_default());
+            format!("{} ({}){when}{chosen}", class.name, class.model_type)
         });
         let _ = writeln!(text, "{}: {}", self.name, classes.collect::<Vec<_>>().join(", "));
         let _ = writeln!(text, "source: {}\n\ntensors", self.source);
@@ -57,7 +59,14 @@ impl Architecture {
         for field in &self.config {
             let row = &field.row;
             let key = row.key.as_deref().map(|key| self.full_key(key));
-            let each = if row.each { " of each layer" } else { "" };
+            let each = match (row.each, row.listed, row.list) {
+                (true, Some(first), _) => format!(", the layers counted from {first},"),
+                (true, None, _) => " of each layer".to_owned(),
+                (false, _, Some([of_field, of_key])) => {
+                    format!(", {of_field} elements of {of_key},")
+                }
+                _ => String::new(),
+            };
             let _ = write!(text, "  {}{each}", row.field.as_deref().unwrap_or("-"));
             match (&row.value, &key) {
                 (Some(value), _) => _ = write!(text, " = {value}"),
@@ -74,6 +83,9 @@ impl Architecture {
                 let key_type = format!("{key_type:?}").to_lowercase();
                 let from = row.from.as_deref().or(row.field.as_deref()).unwrap_or_default();
                 let _ = write!(text, "; {key} ({key_type}) = {from}");
+                if let Some(blocks) = &row.blocks {
+                    let _ = write!(text, ", for {blocks} blocks");
+                }
                 if let Some(when) = &row.written_when {
                     let _ = write!(text, ", where {when}");
                 }
@@ -93,7 +105,7 @@ impl Architecture {
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
                 Origin::PresentEach(tensor) => format!("whether the layer has {tensor}"),
                 Origin::First(holds) => format!("the first layer where {holds}"),
-                Origin::Step(holds) => format!("the layers between the first two where {holds}"),
+                Origin::Step(holds) => format!("from the first layer where {holds} to the second"),
             };
             let _ = write!(text, "  {} = {origin}", each.name);
             if let Some(default) = &each.default {
