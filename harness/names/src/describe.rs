@@ -48,6 +48,9 @@ impl Architecture {
                 let (there, back) = (row.change.text(), row.change.inverse_text());
                 let _ = writeln!(text, "      {there}, back {back}");
             }
+            if let Some(layer) = &row.layer {
+                let _ = writeln!(text, "      of layer {layer}");
+            }
             if let Some(note) = &row.note {
                 let _ = writeln!(text, "      {note}");
             }
@@ -66,6 +69,10 @@ impl Architecture {
                     format!(", {of_field} elements of {of_key},")
                 }
                 _ => String::new(),
+            };
+            let each = match row.shift {
+                Some(shift) => format!(", each {shift} more,"),
+                None => each,
             };
             let _ = write!(text, "  {}{each}", row.field.as_deref().unwrap_or("-"));
             match (&row.value, &key) {
@@ -104,6 +111,8 @@ impl Architecture {
                 Origin::LargestOf(key) => format!("the largest of {}", self.full_key(key)),
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
                 Origin::PresentEach(tensor) => format!("whether the layer has {tensor}"),
+                Origin::RowsOf(tensor) => format!("the rows of {tensor}"),
+                Origin::PartsOf(tensor) => format!("the parts of {tensor}"),
                 Origin::First(holds) => format!("the first layer where {holds}"),
                 Origin::Step(holds) => format!("from the first layer where {holds} to the second"),
             };
@@ -133,8 +142,7 @@ impl Architecture {
                 if !here || !names.holds(row.when.as_ref()) {
                     continue;
                 }
-                let numbers = Numbers { layer, expert: None };
-                let name = row.tensor.name(numbers);
+                let name = row.tensor.name(Numbers { layer, expert: None });
                 if example.without.contains(&name) {
                     continue;
                 }
@@ -147,6 +155,7 @@ impl Architecture {
                     };
                     for expert in 0..moves.experts.map_or(1, |experts| experts.count) {
                         let expert = moves.experts.map(|_| expert);
+                        let layer = names.layer_of(row, layer);
                         let parameter = piece.parameter.name(Numbers { layer, expert });
                         let _ = writeln!(text, "      {parameter} {:?}", moves.shape);
                     }
