@@ -239,6 +239,12 @@ fn a_layer_without_its_router() {
         "unmapped: blk.3.ffn_down_exps.weight: it belongs there only where has_experts"
     );
     assert!(found.last().unwrap().starts_with("missing: 3 tensors\n  blk.3.ffn_gate.weight"));
+    // With one layer of experts left, of four, no period is told: one that comes to no second.
+    let bytes = lay_out(&file).to_bytes();
+    let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+    assert_eq!(map.config["expert_layer_offset"], json!(0));
+    assert_eq!(map.config["expert_layer_period"], json!(5));
+    assert_eq!(map.config["attn_layer_period"], json!(2));
 }
 
 /// Factors come from the config, and what would be multiplied is not made without.
