@@ -448,7 +448,10 @@ impl Parts {
             let field = parse_field(row).map_err(|error| format!("{name}: {error}"))?;
             self.config.push(field);
         }
-        self.absent.retain(|old| !file.absent.iter().any(|row| row.field == old.field));
+        self.absent.retain(|old| {
+            let told = file.config.iter().any(|row| row.field.as_ref() == Some(&old.field));
+            !told && !file.absent.iter().any(|row| row.field == old.field)
+        });
         self.absent.extend(file.absent.iter().cloned());
         for (name, row) in &file.hyperparameters {
             let mut origins = Vec::new();
