@@ -115,6 +115,13 @@ def publish_kimi(folder):
     save_file({names[name]: tensor for name, tensor in tensors.items()}, path, {"format": "pt"})
 
 
+def publish_qwen4exp(folder):
+    """The name of layers that published configs have. transformers 5 makes indexed_attention of it, also
+    when the converter asks it for the config, which then writes that nothing is compressed."""
+    names = {"linear_attention": "linear_attention", "indexed_attention": "full_attention"}
+    edit_config(folder, lambda config: config.update(layer_types=[names[name] for name in config["layer_types"]]))
+
+
 def publish_nemotron(folder):
     """The layers as published configs have them, and no experts. transformers 5 writes a list, in which
     the converter does not know the name mlp, and fields of experts, whatever the layers: the converter
@@ -190,6 +197,7 @@ MODELS = {
     "qwen35-trunk": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, **dict(DELTA, linear_num_value_heads=2), rope_parameters=SECTIONS)),
     "qwen35moe": ("Qwen3_5MoeForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
     "qwen4exp-plain": ("Qwen4ExpForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **dict(DELTA, layer_types=["linear_attention", "indexed_attention"]), rope_parameters=SECTIONS, **QSA)),
+    "qwen4exp": ("Qwen4ExpForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **dict(DELTA, layer_types=["linear_attention", "indexed_attention"]), rope_parameters=SECTIONS, output_gate_type="sigmoid", hc_count=2, hc_lowrank=5, indexer_n_heads=2, indexer_kv_heads=1, indexer_head_dim=6, indexer_budget=8, indexer_compress_ratio=4, ple_layer_ids=[1], ple_embed_dim=12, ple_conv_kernel_size=2, ngram_size=3, heads_per_ngram=2, ngram_vocab_size_base=5, make_ngram_vocab_size_divisible_by=4, split_ngram_parts=1), publish_qwen4exp),
     "granitehybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2), rename_layers),
     "granitehybrid-dense": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=10, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2), rename_layers),
     "granitehybrid-bamba": ("BambaForCausalLM", dict(BASE, attn_layer_indices=[1], attn_rotary_emb=2, **MAMBA2)),
@@ -197,7 +205,7 @@ MODELS = {
     "granitemoe-hybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, layer_types=["attention"] * 2, position_embedding_type="rope", **MAMBA2), rename_layers),
     "granitemoe-shared": ("GraniteMoeSharedForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10)),
     "nemotron_h": ("NemotronHForCausalLM", dict(BASE, hidden_size=12, head_dim=6, layers_block_type=["mamba", "mlp", "attention"], **NEMOTRON), publish_nemotron),
-    "nemotron_h_moe": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, routed_scaling_factor=2.5, n_group=3, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON)),
+    "nemotron_h_moe": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=4, n_shared_experts=1, moe_shared_expert_intermediate_size=10, routed_scaling_factor=2.5, n_group=2, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON)),
     "nemotron_h_moe-nextn": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, moe_latent_size=6, num_nextn_predict_layers=1, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON), add_next_token_of_nemotron),
     "falcon-h1": ("FalconH1ForCausalLM", dict(BASE | FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False, embedding_multiplier=5.65, lm_head_multiplier=0.039, attention_in_multiplier=0.9, attention_out_multiplier=0.93, key_multiplier=0.39, ssm_in_multiplier=1.25, ssm_out_multiplier=0.23, mlp_multipliers=[0.88, 0.31], ssm_multipliers=[0.35, 0.25, 0.17, 0.5, 0.41])),
     "falcon-h1-plain": ("FalconH1ForCausalLM", dict(BASE | FALCON_H1, tie_word_embeddings=True)),
@@ -246,8 +254,9 @@ def convert(llama_cpp, folder, out):
     tokenizer = {"model": {"vocab": {f"t{n}": n for n in range(hparams["vocab_size"])}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     # The converter asks transformers for the config, and only takes config.json where transformers does
-    # not know the class: transformers 5 gives every Nemotron-H experts.
-    as_is = {"hparams": hparams} if out.stem == "nemotron_h" else {}
+    # not know the class: transformers 5 gives every Nemotron-H experts, and the layers of Qwen4-Exp another
+    # name.
+    as_is = {"hparams": hparams} if out.stem in ("nemotron_h", "qwen4exp") else {}
     model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, **as_is)
     model.write()
     (folder / "tokenizer.json").unlink()

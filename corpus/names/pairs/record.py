@@ -33,6 +33,7 @@ INEXACT = {
     "qwen35": DELTA,
     "qwen35-trunk": DELTA,
     "qwen35moe": DELTA,
+    "qwen4exp": ("norm.weight", ".A_log", ".norm_conv.weight", ".norm_key.weight", ".norm_query.weight", "_layernorm.weight"),
     "granitehybrid": ".A_log",
     "granitehybrid-dense": ".A_log",
     "granitehybrid-bamba": ".A_log",

@@ -82,6 +82,8 @@ pub(crate) struct Row {
     pub(crate) when: Option<Expression>,
     pub(crate) optional: bool,
     pub(crate) instead_of: Vec<Pattern>,
+    /// The layer of the parameters, where the tensor is of none.
+    pub(crate) layer: Option<Expression>,
     pub(crate) note: Option<String>,
 }
 
@@ -136,6 +138,8 @@ pub(crate) enum Origin {
     LargestOf(String),
     Present(String),
     PresentEach(Pattern),
+    RowsOf(String),
+    PartsOf(String),
     First(Expression),
     Step(Expression),
 }
@@ -444,7 +448,10 @@ impl Parts {
             let field = parse_field(row).map_err(|error| format!("{name}: {error}"))?;
             self.config.push(field);
         }
-        self.absent.retain(|old| !file.absent.iter().any(|row| row.field == old.field));
+        self.absent.retain(|old| {
+            let told = file.config.iter().any(|row| row.field.as_ref() == Some(&old.field));
+            !told && !file.absent.iter().any(|row| row.field == old.field)
+        });
         self.absent.extend(file.absent.iter().cloned());
         for (name, row) in &file.hyperparameters {
             let mut origins = Vec::new();
@@ -455,6 +462,8 @@ impl Parts {
             origins.extend(row.present.clone().map(Origin::Present));
             let pattern = row.present_each.as_deref().map(Pattern::new);
             origins.extend(pattern.map(Origin::PresentEach));
+            origins.extend(row.rows_of.clone().map(Origin::RowsOf));
+            origins.extend(row.parts_of.clone().map(Origin::PartsOf));
             origins.extend(
                 row.first.as_deref().map(Expression::parse).transpose()?.map(Origin::First),
             );
@@ -473,7 +482,8 @@ impl Parts {
     }
 }
 
-/// The metadata of an example; the number under `tokenizer.ggml.tokens` is how many there are.
+/// The metadata of an example; the number under `tokenizer.ggml.tokens` is how many there are, and one
+/// under a tensor's name how many rows it has.
 fn example(rows: &BTreeMap<String, toml::Value>) -> Result<Metadata, String> {
     let mut metadata = Metadata { most_layers: 64, ..Metadata::default() };
     for (key, value) in rows {
@@ -487,6 +497,10 @@ fn example(rows: &BTreeMap<String, toml::Value>) -> Result<Metadata, String> {
         let held = match value {
             toml::Value::Integer(count) if key == "tokenizer.ggml.tokens" => {
                 metadata.counts.insert(key.clone(), u64::try_from(*count).unwrap_or(0));
+                continue;
+            }
+            toml::Value::Integer(count) if key.ends_with(".weight") => {
+                metadata.rows.insert(key.clone(), u64::try_from(*count).unwrap_or(0));
                 continue;
             }
             toml::Value::Array(values) => {
@@ -526,7 +540,7 @@ fn parse_row(
     let parameters = &parameters.collect::<Vec<_>>()[..];
     let views = row.view.as_slice();
     let view = |parameter: &str, text: Option<&String>| match text {
-        Some(text) => View::parse(text),
+        Some(text) => View::parse(text, row.count.as_deref().unwrap_or("n_expert")),
         None if Pattern::new(parameter).has_expert() && !tensor.has_expert() => {
             Ok(View::stack(dims.len()))
         }
@@ -566,6 +580,7 @@ fn parse_row(
         when: condition.as_deref().map(Expression::parse).transpose()?,
         optional: optional || row.optional || !row.instead_of.is_empty(),
         instead_of: row.instead_of.iter().map(|text| Pattern::new(text)).collect(),
+        layer: row.layer.as_deref().map(Expression::parse).transpose()?,
         note: row.note.clone(),
         tensor,
     })

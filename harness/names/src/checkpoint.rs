@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use gguf_assay_format::{OwnedValue, escape};
 use serde_json::Value as Json;
 
-use crate::architecture::{Architecture, Class, Row};
+use crate::architecture::{Architecture, Class, Origin, Row};
 use crate::config;
 use crate::data::Change;
 use crate::expression::{Expression, Failure};
-use crate::hyperparameters::Hyperparameters;
+use crate::hyperparameters::{Hyperparameters, Metadata};
 use crate::map::{
     Finding, MISSING_LISTED, MissingList, MissingTensor, because, class_of, expected_dims,
 };
@@ -116,6 +116,34 @@ impl GgufTensor {
     }
 }
 
+/// The rows and parts of tensors that the architecture asks for.
+fn count_rows(
+    architecture: &Architecture,
+    checkpoint: &[CheckpointTensor],
+    metadata: &mut Metadata,
+) {
+    let asked = architecture.hyperparameters.iter().filter_map(|each| match &each.origin {
+        Origin::RowsOf(tensor) | Origin::PartsOf(tensor) => Some(tensor),
+        _ => None,
+    });
+    for tensor in asked.collect::<BTreeSet<_>>() {
+        let rows = architecture.rows_of_tensor(tensor).iter();
+        let pieces = rows.filter_map(|place| architecture.rows.get(*place)).flat_map(|r| &r.pieces);
+        let pieces: Vec<_> = pieces.collect();
+        let is_part = |name: &str| pieces.iter().any(|p| p.parameter.matches(name).is_some());
+        let parts = checkpoint.iter().filter(|each| is_part(&each.name));
+        let (mut rows, mut count) = (0u64, 0u64);
+        for part in parts {
+            rows = rows.saturating_add(part.shape.first().copied().unwrap_or(0));
+            count = count.saturating_add(1);
+        }
+        if count > 0 {
+            metadata.rows.insert(tensor.clone(), rows);
+            metadata.parts.insert(tensor.clone(), count);
+        }
+    }
+}
+
 /// The parameters of one tensor that is to be made: piece, expert and place in the checkpoint.
 type Found = Vec<(usize, u64, usize)>;
 
@@ -150,6 +178,8 @@ impl CheckpointMap {
         };
         let most = checkpoint.len().saturating_add(64).try_into().unwrap_or(u64::MAX);
         let (metadata, written) = config::metadata(architecture, config, most, &present);
+        let mut metadata = metadata;
+        count_rows(architecture, checkpoint, &mut metadata);
         let hyperparameters = Hyperparameters::new(architecture, metadata, &present);
         let mut map = CheckpointMap {
             architecture,
@@ -220,6 +250,12 @@ impl CheckpointMap {
                     let Some(mut numbers) = piece.parameter.matches(&tensor.name) else { continue };
                     if row.tensor.has_layer() && !piece.parameter.has_layer() {
                         numbers.layer = hyperparameters.count("n_layer");
+                    }
+                    if row.layer.is_some() {
+                        if hyperparameters.at(None).layer_of(row, None) != numbers.layer {
+                            continue;
+                        }
+                        numbers.layer = None;
                     }
                     if let (Some(layer), Some(blocks)) = (numbers.layer, blocks)
                         && layer >= blocks

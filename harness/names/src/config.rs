@@ -55,7 +55,13 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
                 Some(Held::One(value)) => named(field, value.clone()),
                 Some(Held::Each(values)) => {
                     let most = field.row.list.map_or(values.len(), |[of_field, _]| of_field);
-                    values.iter().take(most).map(|value| named(field, value.clone())).collect()
+                    let shifted = values.iter().take(most).map(|value| match value {
+                        Value::Int(int) => {
+                            Value::Int(int.saturating_add(field.row.shift.unwrap_or(0).into()))
+                        }
+                        value => value.clone(),
+                    });
+                    shifted.map(|value| named(field, value)).collect()
                 }
                 None => None,
             },
@@ -223,9 +229,15 @@ pub(crate) fn metadata(
             }
             continue;
         }
-        if let (Some([_, most]), Some(name)) = (field.row.list, &field.row.field) {
+        if let (true, Some(name)) =
+            (field.row.list.is_some() || field.row.shift.is_some(), &field.row.field)
+        {
             let list = get(config, name).and_then(Json::as_array);
-            if let Some((values, owned)) = list.and_then(|list| padded(list, most, key_type)) {
+            let made = list.and_then(|list| {
+                let most = field.row.list.map_or(list.len(), |[_, of_key]| of_key);
+                padded(list, most, field.row.shift.unwrap_or(0), key_type)
+            });
+            if let Some((values, owned)) = made {
                 metadata.held.insert(key.clone(), Held::Each(values));
                 written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
             }
@@ -249,9 +261,18 @@ pub(crate) fn metadata(
     (metadata, written)
 }
 
-/// The first elements of a list, with zeros behind them.
-fn padded(list: &[Json], most: usize, key_type: KeyType) -> Option<(Vec<Value>, OwnedArray)> {
-    let elements = list.iter().map(value_of).chain(std::iter::repeat(Some(Value::Int(0))));
+/// The first elements of a list, less what the field's are more, with zeros behind them.
+fn padded(
+    list: &[Json],
+    most: usize,
+    shift: i64,
+    key_type: KeyType,
+) -> Option<(Vec<Value>, OwnedArray)> {
+    let elements = list.iter().map(|element| match value_of(element)? {
+        Value::Int(int) => Some(Value::Int(int.checked_sub(shift.into())?)),
+        value => Some(value),
+    });
+    let elements = elements.chain(std::iter::repeat(Some(Value::Int(0))));
     let typed = elements.take(most).map(|value| typed(key_type, value?));
     let (values, owned): (Vec<_>, Vec<_>) = typed.collect::<Option<Vec<_>>>()?.into_iter().unzip();
     let element = owned.first()?.value_type();

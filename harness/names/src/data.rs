@@ -95,6 +95,10 @@ pub(crate) struct TensorRow {
     pub(crate) when: Option<String>,
     #[serde(default)]
     pub(crate) optional: bool,
+    /// The layer whose parameter it is, if it is of no layer itself.
+    pub(crate) layer: Option<String>,
+    /// What `E` counts, if not experts.
+    pub(crate) count: Option<String>,
     /// Patterns of the tensors that are not needed where this one is.
     #[serde(default)]
     pub(crate) instead_of: Vec<String>,
@@ -192,6 +196,8 @@ pub(crate) struct ConfigRow {
     /// The field lists the layers for which `value` holds by their numbers, the first being this one; in
     /// `from`, `listed` says whether it has the layer.
     pub(crate) listed: Option<u64>,
+    /// Both sides are lists; this is added to each element of the key.
+    pub(crate) shift: Option<i64>,
     /// How many elements the field has, and how many the key: those behind are 0.
     pub(crate) list: Option<[usize; 2]>,
     /// When the field is there, over the hyperparameters.
@@ -219,7 +225,7 @@ pub(crate) struct AbsentRow {
     pub(crate) note: String,
 }
 
-/// Where a hyperparameter comes from: exactly one of the first seven.
+/// Where a hyperparameter comes from: exactly one of the first nine.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HyperparameterRow {
@@ -235,6 +241,10 @@ pub(crate) struct HyperparameterRow {
     pub(crate) present: Option<String>,
     /// Whether the layer has a tensor of this name.
     pub(crate) present_each: Option<String>,
+    /// How many rows this tensor has.
+    pub(crate) rows_of: Option<String>,
+    /// Of how many parameters this tensor is made; a file does not tell.
+    pub(crate) parts_of: Option<String>,
     /// The first layer for which this holds.
     pub(crate) first: Option<String>,
     /// How far behind it the second one is.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use gguf_assay_format::{Gguf, Value as FileValue};
 
-use crate::architecture::{Architecture, Example, LAYER, Origin};
+use crate::architecture::{Architecture, Example, LAYER, Origin, Row};
 use crate::expression::{Failure, Value};
 use crate::pattern::Numbers;
 
@@ -21,6 +21,9 @@ pub(crate) enum Held {
 pub(crate) struct Metadata {
     pub(crate) held: HashMap<String, Held>,
     pub(crate) counts: HashMap<String, u64>,
+    /// The rows of tensors that are asked for, and the parameters that they are made of.
+    pub(crate) rows: HashMap<String, u64>,
+    pub(crate) parts: HashMap<String, u64>,
     /// As many layers as can be looked at: the file's tensors and a few more.
     pub(crate) most_layers: u64,
 }
@@ -32,6 +35,13 @@ impl Metadata {
         let most = gguf.tensors.len().saturating_add(64);
         let mut metadata =
             Metadata { most_layers: most.try_into().unwrap_or(u64::MAX), ..Metadata::default() };
+        for each in &architecture.hyperparameters {
+            if let Origin::RowsOf(name) = &each.origin
+                && let Some(rows) = gguf.tensor(name).and_then(|tensor| tensor.dims.iter().last())
+            {
+                metadata.rows.insert(name.clone(), rows);
+            }
+        }
         for key in architecture.keys() {
             match gguf.get(&architecture.full_key(key)) {
                 Some(FileValue::Array(array)) => {
@@ -188,6 +198,12 @@ impl Hyperparameters {
                 Origin::PresentEach(_) => layer.map(|layer| {
                     Value::Bool(self.present_each.contains(&(each.name.as_str(), layer)))
                 }),
+                Origin::RowsOf(name) => {
+                    self.metadata.rows.get(name).map(|rows| Value::Int((*rows).into()))
+                }
+                Origin::PartsOf(name) => {
+                    self.metadata.parts.get(name).map(|parts| Value::Int((*parts).into()))
+                }
                 Origin::First(_) => {
                     self.first_layer(&each.name, 0).map(|layer| Value::Int(layer.into()))
                 }
@@ -252,6 +268,8 @@ impl Hyperparameters {
                     .and_then(|name| self.key_of(name)),
                 Origin::Present(_)
                 | Origin::PresentEach(_)
+                | Origin::RowsOf(_)
+                | Origin::PartsOf(_)
                 | Origin::First(_)
                 | Origin::Step(_) => None,
             }
@@ -279,6 +297,14 @@ impl Names<'_> {
         match &self.values {
             Some(values) => values.get(name).cloned(),
             None => self.global.get(name).cloned(),
+        }
+    }
+
+    /// The layer of a row's parameters, where that of its tensor is `layer`.
+    pub(crate) fn layer_of(&self, row: &Row, layer: Option<u64>) -> Option<u64> {
+        match &row.layer {
+            Some(expression) => expression.value(&|name| self.get(name)).ok()?.as_u64(),
+            None => layer,
         }
     }
 

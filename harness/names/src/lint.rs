@@ -71,6 +71,7 @@ fn names(architecture: &Architecture, faults: &mut Vec<String>) {
     }
     for row in &architecture.rows {
         uses(row.tensor.text().to_owned(), &row.when);
+        uses(row.tensor.text().to_owned(), &row.layer);
         let dims = row.dims.iter().flat_map(Expression::names);
         let views = row.pieces.iter().flat_map(|piece| piece.view.names());
         used.push((row.tensor.text().to_owned(), dims.chain(views).collect()));
@@ -133,6 +134,7 @@ fn forms(architecture: &Architecture, faults: &mut Vec<String>) {
         let tensor = match &each.origin {
             Origin::Present(tensor) => tensor,
             Origin::PresentEach(tensor) => tensor.text(),
+            Origin::RowsOf(tensor) | Origin::PartsOf(tensor) => tensor,
             _ => continue,
         };
         if !patterns
@@ -203,6 +205,7 @@ fn bijective(
                     let size = size.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                     for number in 0..moves.experts.map_or(1, |experts| experts.count) {
                         let expert = numbers.expert.or(moves.experts.map(|_| number));
+                        let layer = names.layer_of(row, layer);
                         let name = piece.parameter.name(Numbers { layer, expert });
                         let mut other = Vec::new();
                         // Other forms cover the same parameters once more.

@@ -462,7 +462,8 @@ impl Builder<'_> {
                     }),
                 }
             }
-            let parameter = piece.parameter.name(numbers);
+            let layer = names.layer_of(row, numbers.layer);
+            let parameter = piece.parameter.name(Numbers { layer, ..numbers });
             let at = *self.by_name.entry(parameter).or_insert_with_key(|name| {
                 self.parameters.push(Parameter {
                     name: name.clone(),

@@ -239,6 +239,12 @@ fn a_layer_without_its_router() {
         "unmapped: blk.3.ffn_down_exps.weight: it belongs there only where has_experts"
     );
     assert!(found.last().unwrap().starts_with("missing: 3 tensors\n  blk.3.ffn_gate.weight"));
+    // With one layer of experts left, of four, no period is told: one that comes to no second.
+    let bytes = lay_out(&file).to_bytes();
+    let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+    assert_eq!(map.config["expert_layer_offset"], json!(0));
+    assert_eq!(map.config["expert_layer_period"], json!(5));
+    assert_eq!(map.config["attn_layer_period"], json!(2));
 }
 
 /// Factors come from the config, and what would be multiplied is not made without.
@@ -249,6 +255,46 @@ fn a_factor_that_the_config_has_not() {
     let map = CheckpointMap::of(Architecture::find("falcon-h1").unwrap(), &tensors, &config);
     let found: Vec<String> = map.findings.iter().map(ToString::to_string).collect();
     assert_eq!(found, ["no shape: output.weight: the config does not give lm_head_multiplier"]);
+}
+
+/// A table cut in parts: as many as the checkpoint has, one behind the other.
+#[test]
+fn parts_of_a_table() {
+    let (config, mut tensors) = checkpoint("qwen4exp");
+    let architecture = Architecture::find("qwen4exp").unwrap();
+    let table = "model.layers.0.ple.ple_embedding.ngram_embedding.shard_";
+    tensors.retain(|tensor| !tensor.name.starts_with(table));
+    let part = |number: u64, rows| CheckpointTensor {
+        name: format!("{table}{number}.weight"),
+        shape: vec![rows, 3],
+    };
+    tensors.extend((0..3).map(|number| part(number, 12)));
+    let map = CheckpointMap::of(architecture, &tensors, &config);
+    assert!(map.is_complete(), "{:?}", map.findings);
+    let made = map.tensors.iter().find(|made| made.name == "per_layer_token_embd.weight").unwrap();
+    assert_eq!((made.dims.as_slice(), made.sources.len()), ([3, 36].as_slice(), 3));
+    // The second row of the last part is the 26th of the table.
+    let numbers: Vec<u8> = (0..36).flat_map(|n: u8| f32::from(n).to_le_bytes()).collect();
+    let last = tensors.len() - 1;
+    let zeros = vec![0; 4 * 36];
+    let read = |place| Some(if place == last { numbers.as_slice() } else { zeros.as_slice() });
+    let bytes = made.bytes(4, read).unwrap();
+    assert_eq!(bytes[4 * 25 * 3..][..4], 3f32.to_le_bytes());
+
+    // A part that is missing shifts the others' rows; one of another size does not fit.
+    tensors.pop();
+    tensors.push(part(2, 13));
+    let map = CheckpointMap::of(architecture, &tensors, &config);
+    assert!(!map.is_complete());
+    // Parts of another layer have no place.
+    tensors.pop();
+    tensors.push(CheckpointTensor {
+        name: format!("{table}2.weight").replace("layers.0", "layers.1"),
+        shape: vec![12, 3],
+    });
+    let map = CheckpointMap::of(architecture, &tensors, &config);
+    let found: Vec<String> = map.findings.iter().map(ToString::to_string).collect();
+    assert!(found[0].starts_with("unmapped: model.layers.1.ple.ple_embedding"), "{found:?}");
 }
 
 /// Of one class, the config says what becomes of it.
