@@ -102,6 +102,7 @@ pub(crate) struct Field {
     pub(crate) row: ConfigRow,
     pub(crate) value: Option<Expression>,
     pub(crate) from: Option<Expression>,
+    pub(crate) leading: Option<Expression>,
     pub(crate) default: Option<Expression>,
     pub(crate) when: Option<Expression>,
     pub(crate) written_when: Option<Expression>,
@@ -511,6 +512,7 @@ fn parse_field(row: &ConfigRow) -> Result<Field, String> {
     Ok(Field {
         value: parse(&row.value)?,
         from: parse(&row.from)?,
+        leading: parse(&row.leading)?,
         default: parse(&row.default)?,
         when: parse(&row.when)?,
         written_when: parse(&row.written_when)?,

@@ -148,14 +148,16 @@ pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata,
         {
             continue;
         }
-        if let (true, Some(from)) = (field.row.each, &field.from) {
+        if let (true, Some(from), None) = (field.row.each, &field.from, &field.leading) {
             if let Some((values, owned)) = each_layer(config, from, key_type) {
                 metadata.held.insert(key.clone(), Held::Each(values));
                 written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
             }
             continue;
         }
+        let leading = field.leading.as_ref().and_then(|holds| leading(config, holds));
         let value = match (&field.from, &field.row.field) {
+            _ if leading.is_some() => leading,
             (Some(from), _) => from.value(&lookup).ok(),
             (None, Some(name)) => lookup(name),
             (None, None) => None,
@@ -173,22 +175,36 @@ pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata,
     (metadata, written)
 }
 
-/// The values of a key for each layer: as many as the lists of the config that it needs have.
+/// How many of the first layers a condition holds in. `None` if the config has no list for it.
+fn leading(config: &Json, holds: &Expression) -> Option<Value> {
+    let values = in_each_layer(config, holds)?;
+    let count = values.take_while(|value| *value == Some(Value::Bool(true))).count();
+    Some(Value::Int(count.try_into().ok()?))
+}
+
+/// The value of an expression in each layer: as many as the lists of the config that it needs have.
+fn in_each_layer(config: &Json, from: &Expression) -> Option<impl Iterator<Item = Option<Value>>> {
+    let lists = from.names().into_iter().filter_map(|name| get(config, name)?.as_array());
+    let count = lists.map(Vec::len).min()?;
+    Some((0..count).map(move |layer| {
+        let lookup = |name: &str| match get(config, name)? {
+            Json::Array(list) => value_of(list.get(layer)?),
+            value => value_of(value),
+        };
+        from.value(&lookup).ok()
+    }))
+}
+
+/// The values of a key for each layer.
 fn each_layer(
     config: &Json,
     from: &Expression,
     key_type: KeyType,
 ) -> Option<(Vec<Value>, OwnedArray)> {
-    let lists = from.names().into_iter().filter_map(|name| get(config, name)?.as_array());
-    let count = lists.map(Vec::len).min()?;
     let mut values = Vec::new();
     let mut owned = Vec::new();
-    for layer in 0..count {
-        let lookup = |name: &str| match get(config, name)? {
-            Json::Array(list) => value_of(list.get(layer)?),
-            value => value_of(value),
-        };
-        let (value, one) = typed(key_type, from.value(&lookup).ok()?)?;
+    for value in in_each_layer(config, from)? {
+        let (value, one) = typed(key_type, value?)?;
         values.push(value);
         owned.push(one);
     }

@@ -177,6 +177,9 @@ pub(crate) struct ConfigRow {
     /// a field that is a list stands for its element.
     #[serde(default)]
     pub(crate) each: bool,
+    /// The key counts the first layers in which this holds, over the config's fields as `from` is
+    /// where there is a value for each layer. Without such a list it is `from`.
+    pub(crate) leading: Option<String>,
     /// When the field is there, over the hyperparameters.
     pub(crate) when: Option<String>,
     /// When the key is written, over the config's fields.

@@ -70,7 +70,11 @@ impl Architecture {
             if let (Some(key), Some(key_type)) = (&key, row.key_type) {
                 let key_type = format!("{key_type:?}").to_lowercase();
                 let from = row.from.as_deref().or(row.field.as_deref()).unwrap_or_default();
-                let _ = write!(text, "; {key} ({key_type}) = {from}");
+                let _ = write!(text, "; {key} ({key_type}) = ");
+                let _ = match &row.leading {
+                    Some(leading) => write!(text, "the first layers where {leading}, or {from}"),
+                    None => write!(text, "{from}"),
+                };
                 if let Some(when) = &row.written_when {
                     let _ = write!(text, ", where {when}");
                 }

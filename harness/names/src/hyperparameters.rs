@@ -20,6 +20,8 @@ pub(crate) enum Held {
 pub(crate) struct Metadata {
     pub(crate) held: HashMap<String, Held>,
     pub(crate) counts: HashMap<String, u64>,
+    /// As many layers can be looked at at most.
+    most_layers: u64,
 }
 
 impl Metadata {
@@ -28,6 +30,7 @@ impl Metadata {
     pub(crate) fn of(architecture: &Architecture, gguf: &Gguf<'_>) -> Metadata {
         let mut metadata = Metadata::default();
         let most = gguf.tensors.len().saturating_add(64);
+        metadata.most_layers = most.try_into().unwrap_or(0);
         for key in architecture.keys() {
             match gguf.get(&architecture.full_key(key)) {
                 Some(FileValue::Array(array)) => {
@@ -46,13 +49,13 @@ impl Metadata {
         metadata
     }
 
-    /// How many layers there are values of, one by one; none if there is no such key.
+    /// How many layers there are values of, one by one, or can be looked at if there is no such key.
     pub(crate) fn layers(&self) -> u64 {
         let lengths = self.held.values().filter_map(|held| match held {
             Held::Each(values) => u64::try_from(values.len()).ok(),
             Held::One(_) => None,
         });
-        lengths.min().unwrap_or(0)
+        lengths.min().unwrap_or(self.most_layers)
     }
 
     pub(crate) fn get(&self, key: &str, layer: Option<u64>) -> Option<Value> {
