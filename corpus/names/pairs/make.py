@@ -43,6 +43,35 @@ MODELS = {
     "stablelm": ("StableLmForCausalLM", dict(BASE, use_qkv_bias=True)),
     "nemotron": ("NemotronForCausalLM", dict(BASE, head_dim=4)),
     "gpt2": ("GPT2LMHeadModel", dict(vocab_size=24, n_positions=32, n_embd=16, n_layer=2, n_head=4, n_ctx=32)),
+    # Second wave: Cohere 2, GPT-NeoX, Apertus, GPT-BigCode, BitNet, GLM, DeepSeek's kin, and others.
+    "cohere2": ("Cohere2ForCausalLM", dict(BASE, intermediate_size=12, num_hidden_layers=4, sliding_window=16, tie_word_embeddings=True)),
+    "cohere2moe": ("Cohere2MoeForCausalLM", dict(BASE, intermediate_size=10, prefix_dense_intermediate_size=20, head_dim=6, sliding_window=16, num_experts=3, num_experts_per_tok=2, num_shared_experts=2, layer_types=["sliding_attention", "full_attention"], mlp_layer_types=["dense", "sparse"], tie_word_embeddings=True)),
+    "gptneox": ("GPTNeoXForCausalLM", dict(vocab_size=24, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64, rotary_pct=0.5)),
+    "apertus": ("ApertusForCausalLM", dict(BASE)),
+    "starcoder": ("GPTBigCodeForCausalLM", dict(vocab_size=24, n_positions=32, n_embd=16, n_layer=2, n_head=4)),
+    "bitnet": ("BitNetForCausalLM", dict(BASE)),
+    "chatglm": ("GlmForCausalLM", dict(BASE, head_dim=4)),
+    "deepseek2-glm": ("Glm4MoeLiteForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, n_group=1, topk_group=1, mlp_layer_types=["dense", "sparse"], q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6)),
+    "deepseek2-youtu": ("YoutuForCausalLM", dict(BASE, num_key_value_heads=4, q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, tie_word_embeddings=True)),
+    "glm-dsa": ("GlmMoeDsaForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, mlp_layer_types=["dense", "sparse"], q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, index_topk=4, index_head_dim=5, index_n_heads=3)),
+    "deepseek32": ("DeepseekV32ForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, n_group=2, topk_group=1, first_k_dense_replace=1, mlp_layer_types=["dense", "sparse"], q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, index_topk=4, index_head_dim=5, index_n_heads=3)),
+    "glm4moe-solar": ("SolarOpenForCausalLM", dict(BASE, **EXPERTS, head_dim=6, n_routed_experts=4, n_shared_experts=2)),
+    "granitemoe-shared": ("GraniteMoeSharedForCausalLM", dict(BASE, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10)),
+    "granite_swa": ("GraniteSWAForCausalLM", dict(BASE, num_hidden_layers=4, sliding_window=16)),
+    "granite_swa-moe": ("GraniteMoeSWAForCausalLM", dict(BASE, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, sliding_window=16)),
+    "exaone-moe": ("ExaoneMoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, sliding_window=16, num_experts=4, num_shared_experts=2, layer_types=["sliding_attention", "full_attention"], mlp_layer_types=["dense", "sparse"], first_k_dense_replace=1)),
+    "afmoe": ("AfmoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, sliding_window=16, num_experts=3, num_shared_experts=2, num_dense_layers=1, layer_types=["sliding_attention", "full_attention"])),
+    "hunyuan-moe": ("HunYuanMoEV1ForCausalLM", dict(BASE, head_dim=4, num_experts=3, moe_topk=2)),
+    "hy_v3": ("HYV3ForCausalLM", dict(BASE, **EXPERTS, head_dim=6, num_experts=3, num_shared_experts=2, mlp_layer_types=["dense", "sparse"])),
+    "hy_v4": ("HYV4ForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, head_dim=6, n_routed_experts=4, n_shared_experts=1, mlp_layer_types=["dense", "sparse"], q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, index_topk=4, index_head_dim=5, index_n_heads=3, hc_mult=2)),
+    "mistral3": ("Ministral3ForCausalLM", dict(BASE, head_dim=6)),
+    "minicpm3": ("MiniCPM3ForCausalLM", dict(BASE, num_key_value_heads=4, q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, tie_word_embeddings=True)),
+    "mimo2": ("MiMoV2FlashForCausalLM", dict(BASE, **EXPERTS, head_dim=6, v_head_dim=4, n_routed_experts=4, layer_types=["full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse"], sliding_window=16)),
+    "dbrx": ("DbrxForCausalLM", dict(vocab_size=24, d_model=16, n_heads=4, n_layers=2, max_seq_len=64, attn_config=dict(kv_n_heads=2, clip_qkv=8.0, rope_theta=10000.0), ffn_config=dict(ffn_hidden_size=24, moe_num_experts=3, moe_top_k=2, hidden_size=16))),
+    "mellum": ("MellumForCausalLM", dict(BASE, **EXPERTS, head_dim=6, num_experts=3, sliding_window=16, layer_types=["full_attention", "sliding_attention"])),
+    "laguna": ("LagunaForCausalLM", dict(BASE, **EXPERTS, head_dim=6, num_experts=3, shared_expert_intermediate_size=10, sliding_window=16, layer_types=["full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse"], num_attention_heads_per_layer=[4, 6])),
+    "hrm_text": ("HrmTextForCausalLM", dict(vocab_size=24, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64, head_dim=6, H_cycles=2, L_cycles=1, num_layers_per_stack=2)),
+    # End of the second wave.
     "glm4": ("Glm4ForCausalLM", dict(BASE, head_dim=4, attention_bias=True)),
     "command-r": ("CohereForCausalLM", dict(BASE, tie_word_embeddings=True)),
     "minimax-m2": ("MiniMaxM2ForCausalLM", dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2, rotary_dim=4)),
@@ -79,6 +108,13 @@ MODELS = {
     "mamba2": ("Mamba2ForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, num_heads=8, head_dim=4, n_groups=2)),
 }
 
+# Fields that only the published configs have. The converter fails without them, and transformers 5
+# takes them away when it reads a config, so that these are converted with config.json as it is.
+PUBLISHED = {
+    "cohere2": dict(rotary_pct=1.0),
+    "gptneox": dict(rotary_pct=0.5),
+}
+
 
 def make_model(name, folder):
     kind, values = MODELS[name]
@@ -92,6 +128,9 @@ def make_model(name, folder):
                 if "A_log" in key:
                     tensor.abs_()
     model.save_pretrained(folder)
+    config = folder / "config.json"
+    fields = json.loads(config.read_text()) | PUBLISHED.get(name, {})
+    config.write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
 
 
 def convert(llama_cpp, folder, out):
@@ -112,7 +151,8 @@ def convert(llama_cpp, folder, out):
     # Gemma 3 cuts its embedding to what a tokenizer has.
     tokenizer = {"model": {"vocab": {f"t{n}": n for n in range(hparams["vocab_size"])}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out)
+    as_it_is = hparams if folder.name in PUBLISHED else None
+    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, hparams=as_it_is)
     model.write()
     (folder / "tokenizer.json").unlink()
 
