@@ -14,6 +14,7 @@ import logging
 import pathlib
 import sys
 
+import safetensors.torch
 import torch
 import transformers
 
@@ -30,6 +31,9 @@ BASE = dict(
     eos_token_id=2,
     tie_word_embeddings=False,
 )
+LATENT = dict(hidden_size=8, intermediate_size=12, num_key_value_heads=4, q_lora_rank=9, kv_lora_rank=10, qk_nope_head_dim=3, qk_rope_head_dim=2, v_head_dim=6)
+INDEXER = dict(index_topk=4, index_head_dim=7, index_n_heads=3)
+SMALL_EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=5)
 EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=8)
 
 # Name: class, config.
@@ -51,10 +55,10 @@ MODELS = {
     "starcoder": ("GPTBigCodeForCausalLM", dict(vocab_size=24, n_positions=32, n_embd=16, n_layer=2, n_head=4)),
     "bitnet": ("BitNetForCausalLM", dict(BASE)),
     "chatglm": ("GlmForCausalLM", dict(BASE, head_dim=4)),
-    "deepseek2-glm": ("Glm4MoeLiteForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, n_group=1, topk_group=1, mlp_layer_types=["dense", "sparse"], q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6)),
-    "deepseek2-youtu": ("YoutuForCausalLM", dict(BASE, num_key_value_heads=4, q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, tie_word_embeddings=True)),
-    "glm-dsa": ("GlmMoeDsaForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, mlp_layer_types=["dense", "sparse"], q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, index_topk=4, index_head_dim=5, index_n_heads=3)),
-    "deepseek32": ("DeepseekV32ForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, n_group=2, topk_group=1, first_k_dense_replace=1, mlp_layer_types=["dense", "sparse"], q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, index_topk=4, index_head_dim=5, index_n_heads=3)),
+    "deepseek2-glm": ("Glm4MoeLiteForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, n_routed_experts=3, n_shared_experts=1, n_group=1, topk_group=1, first_k_dense_replace=1, num_nextn_predict_layers=1, mlp_layer_types=["dense", "sparse", "sparse"])),
+    "deepseek2-youtu": ("YoutuForCausalLM", dict(BASE | LATENT, tie_word_embeddings=True)),
+    "glm-dsa": ("GlmMoeDsaForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, n_routed_experts=3, n_shared_experts=1, first_k_dense_replace=1, num_nextn_predict_layers=1, indexer_types=["full", "shared", "full"])),
+    "deepseek32": ("DeepseekV32ForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, n_routed_experts=4, n_shared_experts=1, n_group=2, topk_group=1, first_k_dense_replace=1, num_nextn_predict_layers=1, scoring_func="sigmoid")),
     "glm4moe-solar": ("SolarOpenForCausalLM", dict(BASE, **EXPERTS, head_dim=6, n_routed_experts=4, n_shared_experts=2)),
     "granitemoe-shared": ("GraniteMoeSharedForCausalLM", dict(BASE, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10)),
     "granite_swa": ("GraniteSWAForCausalLM", dict(BASE, num_hidden_layers=4, sliding_window=16)),
@@ -63,7 +67,7 @@ MODELS = {
     "afmoe": ("AfmoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, sliding_window=16, num_experts=3, num_shared_experts=2, num_dense_layers=1, layer_types=["sliding_attention", "full_attention"])),
     "hunyuan-moe": ("HunYuanMoEV1ForCausalLM", dict(BASE, head_dim=4, num_experts=3, moe_topk=2)),
     "hy_v3": ("HYV3ForCausalLM", dict(BASE, **EXPERTS, head_dim=6, num_experts=3, num_shared_experts=2, mlp_layer_types=["dense", "sparse"])),
-    "hy_v4": ("HYV4ForCausalLM", dict(BASE, **EXPERTS, num_key_value_heads=4, head_dim=6, n_routed_experts=4, n_shared_experts=1, mlp_layer_types=["dense", "sparse"], q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, v_head_dim=6, index_topk=4, index_head_dim=5, index_n_heads=3, hc_mult=2)),
+    "hy_v4": ("HYV4ForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, head_dim=6, n_routed_experts=4, n_shared_experts=1, mlp_layer_types=["dense", "sparse"], hc_mult=2)),
     "mistral3": ("Ministral3ForCausalLM", dict(BASE, head_dim=6)),
     "minicpm3": ("MiniCPM3ForCausalLM", dict(BASE, num_key_value_heads=4, q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, tie_word_embeddings=True)),
     "mimo2": ("MiMoV2FlashForCausalLM", dict(BASE, **EXPERTS, head_dim=6, v_head_dim=4, n_routed_experts=4, layer_types=["full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse"], sliding_window=16)),
@@ -115,9 +119,28 @@ PUBLISHED = {
     "gptneox": dict(rotary_pct=0.5),
 }
 
+# Published checkpoints have blocks behind the last layer that predict more tokens, which transformers'
+# own classes do not load: a layer, and what next_token_part() gives.
+NEXT_TOKEN = {"deepseek2-glm", "glm-dsa", "deepseek32"}
+
+
+def next_token_part(layer, width, vocabulary):
+    shapes = {
+        "eh_proj": (width, 2 * width),
+        "enorm": (width,),
+        "hnorm": (width,),
+        "embed_tokens": (vocabulary, width),
+        "shared_head.norm": (width,),
+        "shared_head.head": (vocabulary, width),
+    }
+    return {f"model.layers.{layer}.{name}.weight": torch.randn(shape) * 0.3 for name, shape in shapes.items()}
+
 
 def make_model(name, folder):
     kind, values = MODELS[name]
+    layers = values.get("num_hidden_layers")
+    if name in NEXT_TOKEN:
+        values = dict(values, num_hidden_layers=layers + values["num_nextn_predict_layers"])
     model_class = getattr(transformers, kind)
     torch.manual_seed(len(name))
     model = model_class(model_class.config_class(**values))
@@ -130,6 +153,15 @@ def make_model(name, folder):
     model.save_pretrained(folder)
     config = folder / "config.json"
     fields = json.loads(config.read_text()) | PUBLISHED.get(name, {})
+    if name in NEXT_TOKEN:
+        for field, value in fields.items():
+            if isinstance(value, list) and len(value) == fields["num_hidden_layers"]:
+                fields[field] = value[:layers]
+        fields["num_hidden_layers"] = layers
+        path = folder / "model.safetensors"
+        tensors = safetensors.torch.load_file(path)
+        tensors.update(next_token_part(layers, fields["hidden_size"], fields["vocab_size"]))
+        safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
     config.write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
 
 
