@@ -77,6 +77,8 @@ pub(crate) struct Row {
     pub(crate) pieces: Vec<Piece>,
     pub(crate) change: Change,
     pub(crate) when: Option<Expression>,
+    /// The layer from which the parameters count theirs; the first if there is none.
+    pub(crate) from_layer: Option<Expression>,
     pub(crate) optional: bool,
     pub(crate) instead_of: Vec<Pattern>,
     pub(crate) note: Option<String>,
@@ -130,6 +132,7 @@ pub(crate) enum Origin {
     CountOf(String),
     LargestOf(String),
     Present(String),
+    LayerHas(Pattern),
 }
 
 /// There is no map of an architecture.
@@ -412,8 +415,11 @@ impl Parts {
             origins.extend(row.count_of.clone().map(Origin::CountOf));
             origins.extend(row.largest_of.clone().map(Origin::LargestOf));
             origins.extend(row.present.clone().map(Origin::Present));
+            origins.extend(row.layer_has.as_deref().map(Pattern::new).map(Origin::LayerHas));
             let (Some(origin), true) = (origins.pop(), origins.is_empty()) else {
-                return Err(format!("{name} needs one of key, is, count_of, largest_of, present"));
+                return Err(format!(
+                    "{name} needs one of key, is, count_of, largest_of, present, layer_has"
+                ));
             };
             let default = row.default.as_deref().map(Expression::parse).transpose()?;
             let name = name.clone();
@@ -497,6 +503,7 @@ fn parse_row(row: &TensorRow, when: Option<&str>, optional: bool) -> Result<Row,
         pieces,
         change: row.value,
         when: condition.as_deref().map(Expression::parse).transpose()?,
+        from_layer: row.from_layer.as_deref().map(Expression::parse).transpose()?,
         optional: optional || row.optional || !row.instead_of.is_empty(),
         instead_of: row.instead_of.iter().map(|text| Pattern::new(text)).collect(),
         note: row.note.clone(),

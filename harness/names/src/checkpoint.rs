@@ -114,7 +114,8 @@ impl CheckpointMap {
         checkpoint: &[CheckpointTensor],
         config: &Json,
     ) -> CheckpointMap {
-        let (metadata, written) = config::metadata(architecture, config);
+        let (mut metadata, written) = config::metadata(architecture, config);
+        metadata.most_layers = checkpoint.len().saturating_add(64).try_into().unwrap_or(0);
         let names: HashSet<&str> = checkpoint.iter().map(|tensor| tensor.name.as_str()).collect();
         // A tensor will be there if what it is made of is.
         let present = |tensor: &str| {
@@ -129,7 +130,9 @@ impl CheckpointMap {
                 let Some(numbers) = row.tensor.matches(tensor) else { return false };
                 // Of parameters for each expert, the first tells.
                 let numbers = Numbers { expert: Some(0), ..numbers };
+                // Where layers are counted from is not known yet.
                 row.instead_of.is_empty()
+                    && row.from_layer.is_none()
                     && row
                         .pieces
                         .iter()
@@ -203,6 +206,13 @@ impl CheckpointMap {
                 }
                 for (number, piece) in row.pieces.iter().enumerate() {
                     let Some(numbers) = piece.parameter.matches(&tensor.name) else { continue };
+                    let first = hyperparameters.first_layer(row);
+                    // A parameter without a number is of the first of its layers.
+                    let layer = match numbers.layer {
+                        None => row.tensor.has_layer().then_some(first),
+                        Some(layer) => Some(layer.saturating_add(first)),
+                    };
+                    let numbers = Numbers { layer, ..numbers };
                     if let (Some(layer), Some(blocks)) = (numbers.layer, blocks)
                         && layer >= blocks
                     {
@@ -304,9 +314,9 @@ impl CheckpointMap {
                 whole = false;
                 let tried = there.saturating_add(MISSING_LISTED.try_into().unwrap_or(0));
                 let gaps = (0..count.min(tried)).filter(|expert| !experts.contains(expert));
-                let parameters = gaps
-                    .take(MISSING_LISTED)
-                    .map(|expert| piece.parameter.name(Numbers { layer, expert: Some(expert) }));
+                let parameters = gaps.take(MISSING_LISTED).map(|expert| {
+                    hyperparameters.parameter(row, piece, Numbers { layer, expert: Some(expert) })
+                });
                 self.findings.push(Finding::Missing {
                     first: vec![MissingTensor {
                         name: name.clone(),

@@ -124,6 +124,13 @@ fn value_of(json: &Json) -> Option<Value> {
     })
 }
 
+/// The value of a field; of a list of one and the same value, that.
+fn value_or_all(json: &Json) -> Option<Value> {
+    let Json::Array(list) = json else { return value_of(json) };
+    let first = list.first()?;
+    if list.iter().all(|each| each == first) { value_of(first) } else { None }
+}
+
 /// A key and its value, as the converter writes it.
 pub(crate) struct Written {
     /// Without the architecture and its dot.
@@ -134,7 +141,7 @@ pub(crate) struct Written {
 /// The metadata that a config comes to.
 pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata, Vec<Written>) {
     let config = &with_rope_parameters(config);
-    let lookup = |name: &str| get(config, name).and_then(value_of);
+    let lookup = |name: &str| get(config, name).and_then(value_or_all);
     let mut metadata = Metadata::default();
     if let Some(vocabulary) = lookup("vocab_size").and_then(|value| value.as_u64()) {
         // The converter writes a token for each row of the embedding.

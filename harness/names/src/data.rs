@@ -83,6 +83,8 @@ pub(crate) struct TensorRow {
     #[serde(default)]
     pub(crate) value: Change,
     pub(crate) when: Option<String>,
+    /// The layer from which the parameters count theirs, over the hyperparameters.
+    pub(crate) from_layer: Option<String>,
     #[serde(default)]
     pub(crate) optional: bool,
     /// Patterns of the tensors that are not needed where this one is.
@@ -205,7 +207,7 @@ pub(crate) struct AbsentRow {
     pub(crate) note: String,
 }
 
-/// Where a hyperparameter comes from: exactly one of the first five.
+/// Where a hyperparameter comes from: exactly one of the first six.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HyperparameterRow {
@@ -217,8 +219,10 @@ pub(crate) struct HyperparameterRow {
     pub(crate) count_of: Option<String>,
     /// The largest element of the array of this key, or its only value.
     pub(crate) largest_of: Option<String>,
-    /// Whether there is a tensor of this name.
+    /// Whether there is a tensor of this name, or of this pattern in any layer.
     pub(crate) present: Option<String>,
+    /// Whether the layer has a tensor of this pattern.
+    pub(crate) layer_has: Option<String>,
     /// An expression for files without the key.
     pub(crate) default: Option<String>,
 }

@@ -34,6 +34,9 @@ impl Architecture {
             }
             for piece in &row.pieces {
                 let _ = write!(text, "      {}", piece.parameter);
+                if let Some(first) = &row.from_layer {
+                    let _ = write!(text, ", its layers counted from {first}");
+                }
                 if !piece.view.is_identity() {
                     let _ = write!(text, ": {}", piece.view.text());
                 }
@@ -92,6 +95,7 @@ impl Architecture {
                 Origin::CountOf(key) => format!("the length of {key}"),
                 Origin::LargestOf(key) => format!("the largest of {}", self.full_key(key)),
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
+                Origin::LayerHas(pattern) => format!("whether the layer has {pattern}"),
             };
             let _ = write!(text, "  {} = {origin}", each.name);
             if let Some(default) = &each.default {
@@ -133,7 +137,8 @@ impl Architecture {
                     };
                     for expert in 0..moves.experts.map_or(1, |experts| experts.count) {
                         let expert = moves.experts.map(|_| expert);
-                        let parameter = piece.parameter.name(Numbers { layer, expert });
+                        let numbers = Numbers { layer, expert };
+                        let parameter = hyperparameters.parameter(row, piece, numbers);
                         let _ = writeln!(text, "      {parameter} {:?}", moves.shape);
                     }
                 }

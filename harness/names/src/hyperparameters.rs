@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use gguf_assay_format::{Gguf, Value as FileValue};
 
-use crate::architecture::{Architecture, Example, LAYER, Origin};
+use crate::architecture::{Architecture, Example, LAYER, Origin, Piece, Row};
 use crate::expression::{Failure, Value};
+use crate::pattern::Numbers;
 
 /// What a key holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +22,7 @@ pub(crate) struct Metadata {
     pub(crate) held: HashMap<String, Held>,
     pub(crate) counts: HashMap<String, u64>,
     /// As many layers can be looked at at most.
-    most_layers: u64,
+    pub(crate) most_layers: u64,
 }
 
 impl Metadata {
@@ -103,14 +104,14 @@ impl Hyperparameters {
         metadata: Metadata,
         present: &dyn Fn(&str) -> bool,
     ) -> Hyperparameters {
-        let present = architecture
-            .hyperparameters
-            .iter()
-            .filter_map(|each| match &each.origin {
-                Origin::Present(tensor) if present(tensor) => Some(tensor.clone()),
-                _ => None,
-            })
-            .collect();
+        let asked = architecture.hyperparameters.iter().flat_map(|each| match &each.origin {
+            Origin::Present(tensor) => vec![tensor.clone()],
+            Origin::LayerHas(pattern) => (0..metadata.most_layers)
+                .map(|layer| pattern.name(Numbers { layer: Some(layer), expert: None }))
+                .collect(),
+            _ => Vec::new(),
+        });
+        let present = asked.filter(|tensor| present(tensor)).collect();
         let mut this = Hyperparameters {
             architecture,
             metadata,
@@ -122,6 +123,7 @@ impl Hyperparameters {
         this.layered = architecture.hyperparameters.iter().any(|each| match &each.origin {
             Origin::Key(key) => matches!(this.metadata.held.get(key), Some(Held::Each(_))),
             Origin::Is(is) => is.names().contains(&LAYER),
+            Origin::LayerHas(_) => true,
             _ => false,
         });
         this
@@ -133,7 +135,8 @@ impl Hyperparameters {
         example: &Example,
     ) -> Hyperparameters {
         let present = |name: &str| !example.without.iter().any(|without| without == name);
-        Hyperparameters::new(architecture, example.metadata.clone(), &present)
+        let metadata = Metadata { most_layers: 16, ..example.metadata.clone() };
+        Hyperparameters::new(architecture, metadata, &present)
     }
 
     fn compute(&self, layer: Option<u64>) -> HashMap<&'static str, Value> {
@@ -159,6 +162,10 @@ impl Hyperparameters {
                     _ => self.metadata.get(key, None),
                 },
                 Origin::Present(tensor) => Some(Value::Bool(self.present.contains(tensor))),
+                Origin::LayerHas(pattern) => layer.map(|layer| {
+                    let name = pattern.name(Numbers { layer: Some(layer), expert: None });
+                    Value::Bool(self.present.contains(&name))
+                }),
             };
             let default = || {
                 // A key that is an array has a value for each layer, and no default.
@@ -210,9 +217,22 @@ impl Hyperparameters {
                     .into_iter()
                     .find(|name| !self.global.contains_key(name))
                     .and_then(|name| self.key_of(name)),
-                Origin::Present(_) => None,
+                Origin::Present(_) | Origin::LayerHas(_) => None,
             }
         })
+    }
+
+    /// The layer from which the parameters of a row count theirs.
+    pub(crate) fn first_layer(&self, row: &Row) -> u64 {
+        let from = row.from_layer.as_ref();
+        let first = from.and_then(|from| from.value(&|name| self.global.get(name).cloned()).ok());
+        first.and_then(|first| first.as_u64()).unwrap_or(0)
+    }
+
+    /// The name of a parameter of the tensor with these numbers.
+    pub(crate) fn parameter(&self, row: &Row, piece: &Piece, numbers: Numbers) -> String {
+        let layer = numbers.layer.map(|layer| layer.saturating_sub(self.first_layer(row)));
+        piece.parameter.name(Numbers { layer, ..numbers })
     }
 
     /// All that are the same in all layers, for reports.

@@ -68,6 +68,7 @@ fn names(architecture: &Architecture, faults: &mut Vec<String>) {
     }
     for row in &architecture.rows {
         uses(row.tensor.text().to_owned(), &row.when);
+        uses(row.tensor.text().to_owned(), &row.from_layer);
         let dims = row.dims.iter().flat_map(Expression::names);
         let views = row.pieces.iter().flat_map(|piece| piece.view.names());
         used.push((row.tensor.text().to_owned(), dims.chain(views).collect()));
@@ -127,11 +128,14 @@ fn forms(architecture: &Architecture, faults: &mut Vec<String>) {
         faults.push("tensors of layers, and no n_layer".into());
     }
     for each in &architecture.hyperparameters {
-        if let Origin::Present(tensor) = &each.origin
-            && !patterns
-                .iter()
-                .any(|pattern| pattern.text() == tensor || pattern.matches(tensor).is_some())
-        {
+        let tensor = match &each.origin {
+            Origin::Present(tensor) => tensor,
+            Origin::LayerHas(pattern) => pattern.text(),
+            _ => continue,
+        };
+        let is_one =
+            |pattern: &&&Pattern| pattern.text() == tensor || pattern.matches(tensor).is_some();
+        if !patterns.iter().any(|pattern| is_one(&pattern)) {
             faults.push(format!("{}: there is no tensor {tensor}", each.name));
         }
     }
@@ -196,7 +200,8 @@ fn bijective(
                     let size = size.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                     for number in 0..moves.experts.map_or(1, |experts| experts.count) {
                         let expert = numbers.expert.or(moves.experts.map(|_| number));
-                        let name = piece.parameter.name(Numbers { layer, expert });
+                        let numbers = Numbers { layer, expert };
+                        let name = hyperparameters.parameter(row, piece, numbers);
                         let mut other = Vec::new();
                         // Other forms cover the same parameters once more.
                         let parameter = if row.instead_of.is_empty() {

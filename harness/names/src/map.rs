@@ -448,7 +448,7 @@ impl Builder<'_> {
                     }),
                 }
             }
-            let parameter = piece.parameter.name(numbers);
+            let parameter = self.hyperparameters.parameter(row, piece, numbers);
             let at = *self.by_name.entry(parameter).or_insert_with_key(|name| {
                 self.parameters.push(Parameter {
                     name: name.clone(),
@@ -505,6 +505,9 @@ impl Builder<'_> {
             else {
                 continue;
             };
+            if !from.names().is_empty() {
+                continue;
+            }
             let (Some(found), Ok(expected)) =
                 (self.hyperparameters.metadata.get(key, None), from.value(&|_| None))
             else {
@@ -583,7 +586,7 @@ impl Builder<'_> {
             let mut left = count.saturating_sub(seen_of);
             for expert in (0..count.min(tried)).filter(|expert| !seen.contains(expert)) {
                 let numbers = Numbers { layer, expert: Some(expert) };
-                missing.add(row, numbers);
+                missing.add(self.hyperparameters, row, numbers);
                 left = left.saturating_sub(1);
             }
             missing.count = missing.count.saturating_add(left);
@@ -655,17 +658,18 @@ impl MissingList {
                 }
                 let numbers = Numbers { layer, expert: None };
                 if !is_there(place, row, numbers) {
-                    list.add(row, numbers);
+                    list.add(hyperparameters, row, numbers);
                 }
             }
         }
         list
     }
 
-    fn add(&mut self, row: &Row, numbers: Numbers) {
+    fn add(&mut self, hyperparameters: &Hyperparameters, row: &Row, numbers: Numbers) {
         if self.first.len() < MISSING_LISTED {
+            let pieces = row.pieces.iter();
             let mut parameters: Vec<String> =
-                row.pieces.iter().map(|piece| piece.parameter.name(numbers)).collect();
+                pieces.map(|piece| hyperparameters.parameter(row, piece, numbers)).collect();
             parameters.dedup();
             self.first.push(MissingTensor { name: row.tensor.name(numbers), parameters });
         }
