@@ -60,13 +60,13 @@ MODELS = {
     "glm-dsa": ("GlmMoeDsaForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, n_routed_experts=3, n_shared_experts=1, first_k_dense_replace=1, num_nextn_predict_layers=1, indexer_types=["full", "shared", "full"])),
     "deepseek32": ("DeepseekV32ForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, n_routed_experts=4, n_shared_experts=1, n_group=2, topk_group=1, first_k_dense_replace=1, num_nextn_predict_layers=1, scoring_func="sigmoid")),
     "glm4moe-solar": ("SolarOpenForCausalLM", dict(BASE, **EXPERTS, head_dim=6, n_routed_experts=4, n_shared_experts=2)),
-    "granitemoe-shared": ("GraniteMoeSharedForCausalLM", dict(BASE, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10)),
-    "granite_swa": ("GraniteSWAForCausalLM", dict(BASE, num_hidden_layers=4, sliding_window=16)),
-    "granite_swa-moe": ("GraniteMoeSWAForCausalLM", dict(BASE, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, sliding_window=16)),
-    "exaone-moe": ("ExaoneMoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, sliding_window=16, num_experts=4, num_shared_experts=2, layer_types=["sliding_attention", "full_attention"], mlp_layer_types=["dense", "sparse"], first_k_dense_replace=1)),
-    "afmoe": ("AfmoeForCausalLM", dict(BASE, **EXPERTS, head_dim=6, sliding_window=16, num_experts=3, num_shared_experts=2, num_dense_layers=1, layer_types=["sliding_attention", "full_attention"])),
-    "hunyuan-moe": ("HunYuanMoEV1ForCausalLM", dict(BASE, head_dim=4, num_experts=3, moe_topk=2)),
-    "hy_v3": ("HYV3ForCausalLM", dict(BASE, **EXPERTS, head_dim=6, num_experts=3, num_shared_experts=2, mlp_layer_types=["dense", "sparse"])),
+    "granitemoe-shared": ("GraniteMoeSharedForCausalLM", dict(BASE, hidden_size=16, intermediate_size=14, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, attention_multiplier=0.5, embedding_multiplier=12.0, residual_multiplier=0.25, logits_scaling=8.0)),
+    "granite_swa": ("GraniteSWAForCausalLM", dict(BASE, sliding_window=16, layer_rope_theta=[0.0, 10000.0], no_rope_layers=[0, 1], attention_multiplier=0.5, embedding_multiplier=12.0, residual_multiplier=0.25, logits_scaling=8.0)),
+    "granite_swa-moe": ("GraniteMoeSWAForCausalLM", dict(BASE, intermediate_size=14, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, sliding_window=16, no_rope_layers=[1, 1])),
+    "exaone-moe": ("ExaoneMoeForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, sliding_window=16, num_experts=3, num_shared_experts=2, layer_types=["sliding_attention", "full_attention", "full_attention"], mlp_layer_types=["dense", "sparse", "dense"], first_k_dense_replace=1, num_nextn_predict_layers=1, scoring_func="sigmoid")),
+    "afmoe": ("AfmoeForCausalLM", dict(BASE, hidden_size=10, intermediate_size=14, num_hidden_layers=4, **SMALL_EXPERTS, head_dim=2, sliding_window=16, num_experts=3, num_shared_experts=2, num_dense_layers=3, mup_enabled=True, route_norm=True, score_func="sigmoid")),
+    "hunyuan-moe": ("HunYuanMoEV1ForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), head_dim=6, num_experts=3, moe_topk=2)),
+    "hy_v3": ("HYV3ForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, num_experts=3, num_shared_experts=2, mlp_layer_types=["dense", "sparse", "sparse"], num_nextn_predict_layers=1)),
     "hy_v4": ("HYV4ForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, head_dim=6, n_routed_experts=4, n_shared_experts=1, mlp_layer_types=["dense", "sparse"], hc_mult=2)),
     "mistral3": ("Ministral3ForCausalLM", dict(BASE, head_dim=6)),
     "minicpm3": ("MiniCPM3ForCausalLM", dict(BASE, num_key_value_heads=4, q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, tie_word_embeddings=True)),
@@ -117,23 +117,54 @@ MODELS = {
 PUBLISHED = {
     "cohere2": dict(rotary_pct=1.0),
     "gptneox": dict(rotary_pct=0.5),
+    "hunyuan-moe": dict(moe_topk=[2, 2], moe_intermediate_size=[14, 14], num_shared_expert=[1, 1]),
 }
 
 # Published checkpoints have blocks behind the last layer that predict more tokens, which transformers'
-# own classes do not load: a layer, and what next_token_part() gives.
-NEXT_TOKEN = {"deepseek2-glm", "glm-dsa", "deepseek32"}
+# own classes do not load. To make one, a model of one more layer is saved: what the last is called, and
+# the shapes of what it has beside.
+W, V = "width", "vocabulary"
+NEXT_TOKEN_OF_DEEPSEEK = ("model.layers.{}", {
+    "model.layers.{}.eh_proj": (W, 2),
+    "model.layers.{}.enorm": (W,),
+    "model.layers.{}.hnorm": (W,),
+    "model.layers.{}.embed_tokens": (V, W),
+    "model.layers.{}.shared_head.norm": (W,),
+    "model.layers.{}.shared_head.head": (V, W),
+})
+NEXT_TOKEN = {
+    "deepseek2-glm": NEXT_TOKEN_OF_DEEPSEEK,
+    "glm-dsa": NEXT_TOKEN_OF_DEEPSEEK,
+    "deepseek32": NEXT_TOKEN_OF_DEEPSEEK,
+    "exaone-moe": ("mtp.layers.0", {
+        "mtp.fc": (W, 2),
+        "mtp.pre_fc_norm_embedding": (W,),
+        "mtp.pre_fc_norm_hidden": (W,),
+        "mtp.norm": (W,),
+    }),
+    "hy_v3": ("model.layers.{}", {
+        "model.layers.{}.eh_proj": (W, 2),
+        "model.layers.{}.enorm": (W,),
+        "model.layers.{}.hnorm": (W,),
+        "model.layers.{}.final_layernorm": (W,),
+    }),
+}
 
 
-def next_token_part(layer, width, vocabulary):
-    shapes = {
-        "eh_proj": (width, 2 * width),
-        "enorm": (width,),
-        "hnorm": (width,),
-        "embed_tokens": (vocabulary, width),
-        "shared_head.norm": (width,),
-        "shared_head.head": (vocabulary, width),
-    }
-    return {f"model.layers.{layer}.{name}.weight": torch.randn(shape) * 0.3 for name, shape in shapes.items()}
+def add_next_token(name, fields, layers, path):
+    """Makes the last layer of a saved model the block that predicts one more token."""
+    prefix, shapes = NEXT_TOKEN[name]
+    old, new = f"model.layers.{layers}.", prefix.format(layers) + "."
+    tensors = safetensors.torch.load_file(path)
+    tensors = {key.replace(old, new): tensor for key, tensor in tensors.items()}
+    sizes = {W: fields["hidden_size"], V: fields["vocab_size"], 2: 2 * fields["hidden_size"]}
+    for key, shape in shapes.items():
+        tensors[f"{key.format(layers)}.weight"] = torch.randn([sizes[size] for size in shape]) * 0.3
+    safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
+    for field, value in fields.items():
+        if isinstance(value, list) and len(value) == fields["num_hidden_layers"]:
+            fields[field] = value[:layers]
+    fields["num_hidden_layers"] = layers
 
 
 def make_model(name, folder):
@@ -154,14 +185,7 @@ def make_model(name, folder):
     config = folder / "config.json"
     fields = json.loads(config.read_text()) | PUBLISHED.get(name, {})
     if name in NEXT_TOKEN:
-        for field, value in fields.items():
-            if isinstance(value, list) and len(value) == fields["num_hidden_layers"]:
-                fields[field] = value[:layers]
-        fields["num_hidden_layers"] = layers
-        path = folder / "model.safetensors"
-        tensors = safetensors.torch.load_file(path)
-        tensors.update(next_token_part(layers, fields["hidden_size"], fields["vocab_size"]))
-        safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
+        add_next_token(name, fields, layers, folder / "model.safetensors")
     config.write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
 
 
