@@ -1,5 +1,6 @@
 //! Hyperparameters: what a file's metadata, or a checkpoint's config, say of the shapes.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use gguf_assay_format::{Gguf, Value as FileValue};
@@ -153,11 +154,11 @@ impl Hyperparameters {
                 }
                 Origin::LargestOf(key) => match self.metadata.held.get(key) {
                     Some(Held::Each(values)) => {
-                        let ints = values.iter().filter_map(|value| match value {
-                            Value::Int(int) => Some(*int),
-                            _ => None,
+                        let numbers = values.iter().filter(|value| value.as_f64().is_some());
+                        let largest = numbers.max_by(|a, b| {
+                            a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal)
                         });
-                        ints.max().map(Value::Int)
+                        largest.cloned()
                     }
                     _ => self.metadata.get(key, None),
                 },
