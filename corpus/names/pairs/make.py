@@ -12,6 +12,7 @@ made up, since names and shapes need no tokenizer. Run by hand; what record.py k
 import json
 import logging
 import pathlib
+import re
 import sys
 
 import safetensors.torch
@@ -59,7 +60,7 @@ MODELS = {
     "deepseek2-youtu": ("YoutuForCausalLM", dict(BASE | LATENT, tie_word_embeddings=True)),
     "glm-dsa": ("GlmMoeDsaForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, n_routed_experts=3, n_shared_experts=1, first_k_dense_replace=1, num_nextn_predict_layers=1, indexer_types=["full", "shared", "full"])),
     "deepseek32": ("DeepseekV32ForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, n_routed_experts=4, n_shared_experts=1, n_group=2, topk_group=1, first_k_dense_replace=1, num_nextn_predict_layers=1, scoring_func="sigmoid")),
-    "glm4moe-solar": ("SolarOpenForCausalLM", dict(BASE, **EXPERTS, head_dim=6, n_routed_experts=4, n_shared_experts=2)),
+    "glm4moe-solar": ("SolarOpenForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, n_routed_experts=3, n_shared_experts=2, rope_parameters=dict(rope_type="default", rope_theta=1000000.0, partial_rotary_factor=1.0))),
     "granitemoe-shared": ("GraniteMoeSharedForCausalLM", dict(BASE, hidden_size=16, intermediate_size=14, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, attention_multiplier=0.5, embedding_multiplier=12.0, residual_multiplier=0.25, logits_scaling=8.0)),
     "granite_swa": ("GraniteSWAForCausalLM", dict(BASE, sliding_window=16, layer_rope_theta=[0.0, 10000.0], no_rope_layers=[0, 1], attention_multiplier=0.5, embedding_multiplier=12.0, residual_multiplier=0.25, logits_scaling=8.0)),
     "granite_swa-moe": ("GraniteMoeSWAForCausalLM", dict(BASE, intermediate_size=14, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, sliding_window=16, no_rope_layers=[1, 1])),
@@ -67,14 +68,14 @@ MODELS = {
     "afmoe": ("AfmoeForCausalLM", dict(BASE, hidden_size=10, intermediate_size=14, num_hidden_layers=4, **SMALL_EXPERTS, head_dim=2, sliding_window=16, num_experts=3, num_shared_experts=2, num_dense_layers=3, mup_enabled=True, route_norm=True, score_func="sigmoid")),
     "hunyuan-moe": ("HunYuanMoEV1ForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), head_dim=6, num_experts=3, moe_topk=2)),
     "hy_v3": ("HYV3ForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, num_experts=3, num_shared_experts=2, mlp_layer_types=["dense", "sparse", "sparse"], num_nextn_predict_layers=1)),
-    "hy_v4": ("HYV4ForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, head_dim=6, n_routed_experts=4, n_shared_experts=1, mlp_layer_types=["dense", "sparse"], hc_mult=2)),
-    "mistral3": ("Ministral3ForCausalLM", dict(BASE, head_dim=6)),
-    "minicpm3": ("MiniCPM3ForCausalLM", dict(BASE, num_key_value_heads=4, q_lora_rank=8, kv_lora_rank=10, qk_nope_head_dim=4, qk_rope_head_dim=2, tie_word_embeddings=True)),
+    "hy_v4": ("HYV4ForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, n_routed_experts=3, n_shared_experts=1, mlp_layer_types=["dense", "sparse"], indexer_types=["full", "shared"], hc_mult=3)),
+    "mistral3": ("Ministral3ForCausalLM", dict(BASE, head_dim=6, rope_parameters=dict(rope_type="yarn", rope_theta=1000000.0, factor=16.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.125))),
+    "minicpm3": ("MiniCPM3ForCausalLM", dict(BASE, num_key_value_heads=4, q_lora_rank=9, kv_lora_rank=10, qk_nope_head_dim=3, qk_rope_head_dim=2, tie_word_embeddings=True)),
     "mimo2": ("MiMoV2FlashForCausalLM", dict(BASE, **EXPERTS, head_dim=6, v_head_dim=4, n_routed_experts=4, layer_types=["full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse"], sliding_window=16)),
-    "dbrx": ("DbrxForCausalLM", dict(vocab_size=24, d_model=16, n_heads=4, n_layers=2, max_seq_len=64, attn_config=dict(kv_n_heads=2, clip_qkv=8.0, rope_theta=10000.0), ffn_config=dict(ffn_hidden_size=24, moe_num_experts=3, moe_top_k=2, hidden_size=16))),
-    "mellum": ("MellumForCausalLM", dict(BASE, **EXPERTS, head_dim=6, num_experts=3, sliding_window=16, layer_types=["full_attention", "sliding_attention"])),
-    "laguna": ("LagunaForCausalLM", dict(BASE, **EXPERTS, head_dim=6, num_experts=3, shared_expert_intermediate_size=10, sliding_window=16, layer_types=["full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse"], num_attention_heads_per_layer=[4, 6])),
-    "hrm_text": ("HrmTextForCausalLM", dict(vocab_size=24, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64, head_dim=6, H_cycles=2, L_cycles=1, num_layers_per_stack=2)),
+    "dbrx": ("DbrxForCausalLM", dict(vocab_size=24, d_model=16, n_heads=4, n_layers=2, max_seq_len=64, attn_config=dict(kv_n_heads=2, clip_qkv=8.0, rope_theta=500000.0), ffn_config=dict(ffn_hidden_size=14, moe_num_experts=3, moe_top_k=2, hidden_size=16), rope_parameters=dict(rope_type="default", rope_theta=500000.0))),
+    "mellum": ("MellumForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, num_experts=3, sliding_window=16, layer_types=["full_attention", "sliding_attention"])),
+    "laguna": ("LagunaForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, num_experts=3, shared_expert_intermediate_size=7, sliding_window=16, layer_types=["full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse"], num_attention_heads_per_layer=[4, 6], rope_parameters=dict(full_attention=dict(rope_type="yarn", rope_theta=500000.0, partial_rotary_factor=0.5, factor=4.0, original_max_position_embeddings=16, attention_factor=1.0, beta_fast=64.0, beta_slow=1.0), sliding_attention=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=1.0)))),
+    "hrm_text": ("HrmTextForCausalLM", dict(vocab_size=24, hidden_size=16, intermediate_size=12, num_hidden_layers=1, num_attention_heads=4, max_position_embeddings=64, head_dim=6, H_cycles=2, L_cycles=3, num_layers_per_stack=1, tie_word_embeddings=False)),
     # End of the second wave.
     "glm4": ("Glm4ForCausalLM", dict(BASE, head_dim=4, attention_bias=True)),
     "command-r": ("CohereForCausalLM", dict(BASE, tie_word_embeddings=True)),
@@ -118,6 +119,16 @@ PUBLISHED = {
     "cohere2": dict(rotary_pct=1.0),
     "gptneox": dict(rotary_pct=0.5),
     "hunyuan-moe": dict(moe_topk=[2, 2], moe_intermediate_size=[14, 14], num_shared_expert=[1, 1]),
+}
+
+# What transformers 5.24.0 calls otherwise than the published checkpoints, whose names it reads, too: it
+# puts a prefix in the wrong place, and renames more gates than it read.
+RENAMED = {
+    "hy_v4": {
+        r"\.hc_pre\.hc_(attn|mlp)_layer\.hc_": r".hc_\1_layer.hc_pre.hc_",
+        r"\.hc_pre\.hc_head\.": r".hc_head.",
+        r"\.mlp\.(shared_experts\.)?linear_gate\.": r".mlp.\1gate_proj.",
+    },
 }
 
 # Published checkpoints have blocks behind the last layer that predict more tokens, which transformers'
@@ -184,6 +195,11 @@ def make_model(name, folder):
     model.save_pretrained(folder)
     config = folder / "config.json"
     fields = json.loads(config.read_text()) | PUBLISHED.get(name, {})
+    for old, new in RENAMED.get(name, {}).items():
+        path = folder / "model.safetensors"
+        tensors = safetensors.torch.load_file(path)
+        tensors = {re.sub(old, new, key): tensor for key, tensor in tensors.items()}
+        safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
     if name in NEXT_TOKEN:
         add_next_token(name, fields, layers, folder / "model.safetensors")
     config.write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
@@ -203,12 +219,12 @@ def convert(llama_cpp, folder, out):
         self.gguf_writer.add_token_list([f"t{number}" for number in range(size)])
         self.gguf_writer.add_token_types([gguf.TokenType.NORMAL] * size)
 
-    model_class.set_vocab = set_vocab
     # Gemma 3 cuts its embedding to what a tokenizer has.
     tokenizer = {"model": {"vocab": {f"t{n}": n for n in range(hparams["vocab_size"])}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     as_it_is = hparams if folder.name in PUBLISHED else None
     model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, hparams=as_it_is)
+    type(getattr(model, "impl", model)).set_vocab = set_vocab
     model.write()
     (folder / "tokenizer.json").unlink()
 
