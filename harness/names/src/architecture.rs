@@ -104,6 +104,7 @@ pub(crate) struct Field {
     pub(crate) row: ConfigRow,
     pub(crate) value: Option<Expression>,
     pub(crate) from: Option<Expression>,
+    pub(crate) blocks: Option<Expression>,
     pub(crate) leading: Option<Expression>,
     pub(crate) default: Option<Expression>,
     pub(crate) when: Option<Expression>,
@@ -519,6 +520,7 @@ fn parse_field(row: &ConfigRow) -> Result<Field, String> {
     Ok(Field {
         value: parse(&row.value)?,
         from: parse(&row.from)?,
+        blocks: parse(&row.blocks)?,
         leading: parse(&row.leading)?,
         default: parse(&row.default)?,
         when: parse(&row.when)?,

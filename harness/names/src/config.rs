@@ -5,7 +5,7 @@ use serde_json::{Map as Object, Value as Json, json};
 
 use crate::architecture::{Architecture, Class, Field};
 use crate::data::KeyType;
-use crate::expression::{Expression, Value};
+use crate::expression::{Expression, Failure, Value};
 use crate::hyperparameters::{Held, Hyperparameters, Metadata};
 
 /// The config that a file stands for. Numbers that a file has as `f32` are the shortest decimal
@@ -156,7 +156,8 @@ pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata,
             continue;
         }
         if let (true, Some(from), None) = (field.row.each, &field.from, &field.leading) {
-            if let Some((values, owned)) = each_layer(config, from, key_type) {
+            let blocks = field.blocks.as_ref().map(|blocks| blocks.value(&lookup));
+            if let Some((values, owned)) = each_layer(config, from, blocks, key_type) {
                 metadata.held.insert(key.clone(), Held::Each(values));
                 written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
             }
@@ -184,15 +185,26 @@ pub(crate) fn metadata(architecture: &Architecture, config: &Json) -> (Metadata,
 
 /// How many of the first layers a condition holds in. `None` if the config has no list for it.
 fn leading(config: &Json, holds: &Expression) -> Option<Value> {
-    let values = in_each_layer(config, holds)?;
+    let values = in_each_layer(config, holds, None)?;
     let count = values.take_while(|value| *value == Some(Value::Bool(true))).count();
     Some(Value::Int(count.try_into().ok()?))
 }
 
-/// The value of an expression in each layer: as many as the lists of the config that it needs have.
-fn in_each_layer(config: &Json, from: &Expression) -> Option<impl Iterator<Item = Option<Value>>> {
+/// The value of an expression in each layer: as many as the lists of the config that it needs have,
+/// or as there are `blocks`, but not many more.
+fn in_each_layer(
+    config: &Json,
+    from: &Expression,
+    blocks: Option<Result<Value, Failure>>,
+) -> Option<impl Iterator<Item = Option<Value>>> {
     let lists = from.names().into_iter().filter_map(|name| get(config, name)?.as_array());
-    let count = lists.map(Vec::len).min()?;
+    let layers = lists.map(Vec::len).min()?;
+    let count = match blocks {
+        None => layers,
+        Some(blocks) => {
+            usize::try_from(blocks.ok()?.as_u64()?).ok()?.min(layers.saturating_add(64))
+        }
+    };
     Some((0..count).map(move |layer| {
         let lookup = |name: &str| match get(config, name)? {
             Json::Array(list) => value_of(list.get(layer)?),
@@ -206,11 +218,12 @@ fn in_each_layer(config: &Json, from: &Expression) -> Option<impl Iterator<Item 
 fn each_layer(
     config: &Json,
     from: &Expression,
+    blocks: Option<Result<Value, Failure>>,
     key_type: KeyType,
 ) -> Option<(Vec<Value>, OwnedArray)> {
     let mut values = Vec::new();
     let mut owned = Vec::new();
-    for value in in_each_layer(config, from)? {
+    for value in in_each_layer(config, from, blocks)? {
         let (value, one) = typed(key_type, value?)?;
         values.push(value);
         owned.push(one);

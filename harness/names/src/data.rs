@@ -179,6 +179,9 @@ pub(crate) struct ConfigRow {
     /// a field that is a list stands for its element.
     #[serde(default)]
     pub(crate) each: bool,
+    /// Where there is a value for each layer, how many blocks have one, over the config's fields, if
+    /// not as many as its lists have. A list has nothing for those behind its end.
+    pub(crate) blocks: Option<String>,
     /// The key counts the first layers in which this holds, over the config's fields as `from` is
     /// where there is a value for each layer. Without such a list it is `from`.
     pub(crate) leading: Option<String>,
