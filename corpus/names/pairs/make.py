@@ -71,7 +71,7 @@ MODELS = {
     "hy_v4": ("HYV4ForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, n_routed_experts=3, n_shared_experts=1, mlp_layer_types=["dense", "sparse"], indexer_types=["full", "shared"], hc_mult=3)),
     "mistral3": ("Ministral3ForCausalLM", dict(BASE, head_dim=6, rope_parameters=dict(rope_type="yarn", rope_theta=1000000.0, factor=16.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.125))),
     "minicpm3": ("MiniCPM3ForCausalLM", dict(BASE, num_key_value_heads=4, q_lora_rank=9, kv_lora_rank=10, qk_nope_head_dim=3, qk_rope_head_dim=2, tie_word_embeddings=True)),
-    "mimo2": ("MiMoV2FlashForCausalLM", dict(BASE, **EXPERTS, head_dim=6, v_head_dim=4, n_routed_experts=4, layer_types=["full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse"], sliding_window=16)),
+    "mimo2": ("MiMoV2FlashForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, v_head_dim=4, n_routed_experts=3, layer_types=["full_attention"] + ["sliding_attention"] * 4, mlp_layer_types=["dense", "sparse", "dense", "dense", "dense"], sliding_window=16)),
     "dbrx": ("DbrxForCausalLM", dict(vocab_size=24, d_model=16, n_heads=4, n_layers=2, max_seq_len=64, attn_config=dict(kv_n_heads=2, clip_qkv=8.0, rope_theta=500000.0), ffn_config=dict(ffn_hidden_size=14, moe_num_experts=3, moe_top_k=2, hidden_size=16), rope_parameters=dict(rope_type="default", rope_theta=500000.0))),
     "mellum": ("MellumForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, num_experts=3, sliding_window=16, layer_types=["full_attention", "sliding_attention"])),
     "laguna": ("LagunaForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, num_experts=3, shared_expert_intermediate_size=7, sliding_window=16, layer_types=["full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse"], num_attention_heads_per_layer=[4, 6], rope_parameters=dict(full_attention=dict(rope_type="yarn", rope_theta=500000.0, partial_rotary_factor=0.5, factor=4.0, original_max_position_embeddings=16, attention_factor=1.0, beta_fast=64.0, beta_slow=1.0), sliding_attention=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=1.0)))),
@@ -118,6 +118,20 @@ MODELS = {
 PUBLISHED = {
     "cohere2": dict(rotary_pct=1.0),
     "gptneox": dict(rotary_pct=0.5),
+    "mimo2": dict(
+        rope_parameters=None,
+        rope_theta=5000000.0,
+        partial_rotary_factor=0.5,
+        swa_rope_theta=10000.0,
+        swa_head_dim=6,
+        swa_v_head_dim=4,
+        swa_num_attention_heads=4,
+        swa_num_key_value_heads=4,
+        hybrid_layer_pattern=[0, 1],
+        topk_method="noaux_tc",
+        scoring_func="sigmoid",
+        layernorm_epsilon=0.00001,
+    ),
     "hunyuan-moe": dict(moe_topk=[2, 2], moe_intermediate_size=[14, 14], num_shared_expert=[1, 1]),
 }
 
@@ -129,48 +143,66 @@ RENAMED = {
         r"\.hc_pre\.hc_head\.": r".hc_head.",
         r"\.mlp\.(shared_experts\.)?linear_gate\.": r".mlp.\1gate_proj.",
     },
+    "mimo2": {r"\.mtp\.layers\.(\d)\.post_attention_layernorm\.": r".mtp.layers.\1.pre_mlp_layernorm."},
 }
 
 # Published checkpoints have blocks behind the last layer that predict more tokens, which transformers'
-# own classes do not load. To make one, a model of one more layer is saved: what the last is called, and
-# the shapes of what it has beside.
+# own classes do not load. To make one, a model of more layers is saved: what the last are called, and the
+# shapes of what each has beside. `{0}` is the block's number behind all layers, `{1}` among its own kind.
 W, V = "width", "vocabulary"
-NEXT_TOKEN_OF_DEEPSEEK = ("model.layers.{}", {
-    "model.layers.{}.eh_proj": (W, 2),
-    "model.layers.{}.enorm": (W,),
-    "model.layers.{}.hnorm": (W,),
-    "model.layers.{}.embed_tokens": (V, W),
-    "model.layers.{}.shared_head.norm": (W,),
-    "model.layers.{}.shared_head.head": (V, W),
+NEXT_TOKEN_OF_DEEPSEEK = ("model.layers.{0}", {
+    "model.layers.{0}.eh_proj": (W, 2),
+    "model.layers.{0}.enorm": (W,),
+    "model.layers.{0}.hnorm": (W,),
+    "model.layers.{0}.embed_tokens": (V, W),
+    "model.layers.{0}.shared_head.norm": (W,),
+    "model.layers.{0}.shared_head.head": (V, W),
 })
 NEXT_TOKEN = {
     "deepseek2-glm": NEXT_TOKEN_OF_DEEPSEEK,
     "glm-dsa": NEXT_TOKEN_OF_DEEPSEEK,
     "deepseek32": NEXT_TOKEN_OF_DEEPSEEK,
-    "exaone-moe": ("mtp.layers.0", {
+    "exaone-moe": ("mtp.layers.{1}", {
         "mtp.fc": (W, 2),
         "mtp.pre_fc_norm_embedding": (W,),
         "mtp.pre_fc_norm_hidden": (W,),
         "mtp.norm": (W,),
     }),
-    "hy_v3": ("model.layers.{}", {
-        "model.layers.{}.eh_proj": (W, 2),
-        "model.layers.{}.enorm": (W,),
-        "model.layers.{}.hnorm": (W,),
-        "model.layers.{}.final_layernorm": (W,),
+    "hy_v3": ("model.layers.{0}", {
+        "model.layers.{0}.eh_proj": (W, 2),
+        "model.layers.{0}.enorm": (W,),
+        "model.layers.{0}.hnorm": (W,),
+        "model.layers.{0}.final_layernorm": (W,),
+    }),
+    "mimo2": ("model.mtp.layers.{1}", {
+        "model.mtp.layers.{1}.eh_proj": (W, 2),
+        "model.mtp.layers.{1}.enorm": (W,),
+        "model.mtp.layers.{1}.hnorm": (W,),
+        "model.mtp.layers.{1}.final_layernorm": (W,),
     }),
 }
+# How many there are where no field says so.
+NEXT_TOKEN_BLOCKS = {"mimo2": 3}
+
+
+def next_token_blocks(name, values):
+    if name not in NEXT_TOKEN:
+        return 0
+    return values.get("num_nextn_predict_layers") or NEXT_TOKEN_BLOCKS[name]
 
 
 def add_next_token(name, fields, layers, path):
-    """Makes the last layer of a saved model the block that predicts one more token."""
+    """Makes the last layers of a saved model the blocks that predict more tokens."""
     prefix, shapes = NEXT_TOKEN[name]
-    old, new = f"model.layers.{layers}.", prefix.format(layers) + "."
     tensors = safetensors.torch.load_file(path)
-    tensors = {key.replace(old, new): tensor for key, tensor in tensors.items()}
     sizes = {W: fields["hidden_size"], V: fields["vocab_size"], 2: 2 * fields["hidden_size"]}
-    for key, shape in shapes.items():
-        tensors[f"{key.format(layers)}.weight"] = torch.randn([sizes[size] for size in shape]) * 0.3
+    for block in range(fields["num_hidden_layers"] - layers):
+        numbers = layers + block, block
+        old, new = f"model.layers.{numbers[0]}.", prefix.format(*numbers) + "."
+        tensors = {key.replace(old, new): tensor for key, tensor in tensors.items()}
+        for key, shape in shapes.items():
+            shape = [sizes[size] for size in shape]
+            tensors[f"{key.format(*numbers)}.weight"] = torch.randn(shape) * 0.3
     safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
     for field, value in fields.items():
         if isinstance(value, list) and len(value) == fields["num_hidden_layers"]:
@@ -181,8 +213,8 @@ def add_next_token(name, fields, layers, path):
 def make_model(name, folder):
     kind, values = MODELS[name]
     layers = values.get("num_hidden_layers")
-    if name in NEXT_TOKEN:
-        values = dict(values, num_hidden_layers=layers + values["num_nextn_predict_layers"])
+    if more := next_token_blocks(name, values):
+        values = dict(values, num_hidden_layers=layers + more)
     model_class = getattr(transformers, kind)
     torch.manual_seed(len(name))
     model = model_class(model_class.config_class(**values))
@@ -195,13 +227,13 @@ def make_model(name, folder):
     model.save_pretrained(folder)
     config = folder / "config.json"
     fields = json.loads(config.read_text()) | PUBLISHED.get(name, {})
+    if name in NEXT_TOKEN:
+        add_next_token(name, fields, layers, folder / "model.safetensors")
     for old, new in RENAMED.get(name, {}).items():
         path = folder / "model.safetensors"
         tensors = safetensors.torch.load_file(path)
         tensors = {re.sub(old, new, key): tensor for key, tensor in tensors.items()}
         safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
-    if name in NEXT_TOKEN:
-        add_next_token(name, fields, layers, folder / "model.safetensors")
     config.write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
 
 
