@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::data::{AbsentRow, Change, ConfigRow, DataFile, Include, TensorRow};
+use crate::data::{AbsentRow, Change, ConfigRow, DataFile, Include, KeyedRow, TensorRow};
 use crate::expression::{Expression, Value};
 use crate::hyperparameters::{Held, Metadata};
 use crate::pattern::{Pattern, key_of};
@@ -47,6 +47,7 @@ pub struct Architecture {
     pub(crate) source: String,
     pub(crate) classes: Vec<Class>,
     pub(crate) rows: Vec<Row>,
+    pub(crate) keyed: Vec<Keyed>,
     pub(crate) dropped: Vec<Dropped>,
     pub(crate) config: Vec<Field>,
     pub(crate) absent: Vec<AbsentRow>,
@@ -89,6 +90,15 @@ pub(crate) struct Row {
 pub(crate) struct Piece {
     pub(crate) parameter: Pattern,
     pub(crate) view: View,
+}
+
+/// A parameter of one number for each layer, which a file has in a metadata key.
+#[derive(Debug)]
+pub(crate) struct Keyed {
+    pub(crate) key: String,
+    pub(crate) parameter: Pattern,
+    /// In torch's order.
+    pub(crate) shape: Vec<u64>,
 }
 
 /// A parameter that a file does not hold.
@@ -196,6 +206,9 @@ impl SourceTable {
     }
 }
 
+/// How keys begin that do not stand behind the architecture's name.
+const ALONE: [&str; 3] = ["general.", "tokenizer.", "xielu."];
+
 impl Architecture {
     /// Every architecture that there is a map of, by name.
     pub fn all() -> &'static [Architecture] {
@@ -281,12 +294,13 @@ impl Architecture {
             Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => Some(key.as_str()),
             _ => None,
         });
-        fields.chain(hyperparameters)
+        let keyed = self.keyed.iter().map(|each| each.key.as_str());
+        fields.chain(hyperparameters).chain(keyed)
     }
 
     /// The whole key for one of [`keys`](Architecture::keys).
     pub(crate) fn full_key(&self, key: &str) -> String {
-        if key.starts_with("general.") || key.starts_with("tokenizer.") {
+        if ALONE.iter().any(|start| key.starts_with(start)) {
             key.to_owned()
         } else {
             format!("{}.{key}", self.name)
@@ -345,6 +359,7 @@ impl Architecture {
             source: file.source,
             classes,
             rows: parts.rows,
+            keyed: parts.keyed,
             dropped: parts.dropped,
             config: parts.config,
             absent: parts.absent,
@@ -360,6 +375,7 @@ impl Architecture {
 #[derive(Default)]
 struct Parts {
     rows: Vec<Row>,
+    keyed: Vec<Keyed>,
     dropped: Vec<Dropped>,
     config: Vec<Field>,
     absent: Vec<AbsentRow>,
@@ -390,6 +406,7 @@ impl Parts {
             let error = |error| format!("{}: {error}", row.gguf);
             self.rows.push(parse_row(row, when, optional).map_err(error)?);
         }
+        self.keyed.extend(file.keyed.iter().map(parse_keyed).collect::<Result<Vec<_>, _>>()?);
         for row in &file.dropped {
             let parameter = Pattern::new(&row.transformers);
             self.dropped.push(Dropped { parameter, note: row.note.clone() });
@@ -510,6 +527,14 @@ fn parse_row(row: &TensorRow, when: Option<&str>, optional: bool) -> Result<Row,
         note: row.note.clone(),
         tensor,
     })
+}
+
+fn parse_keyed(row: &KeyedRow) -> Result<Keyed, String> {
+    let parameter = Pattern::new(&row.transformers);
+    if !parameter.has_layer() || row.shape.iter().any(|size| *size != 1) {
+        return Err(format!("{}: a key has one number of each layer", row.transformers));
+    }
+    Ok(Keyed { key: row.key.clone(), parameter, shape: row.shape.clone() })
 }
 
 fn parse_field(row: &ConfigRow) -> Result<Field, String> {

@@ -16,6 +16,7 @@ pub(crate) struct DataFile {
     pub(crate) classes: Vec<ClassRow>,
     pub(crate) include: Vec<Include>,
     pub(crate) tensors: Vec<TensorRow>,
+    pub(crate) keyed: Vec<KeyedRow>,
     pub(crate) dropped: Vec<DroppedRow>,
     pub(crate) config: Vec<ConfigRow>,
     pub(crate) absent: Vec<AbsentRow>,
@@ -145,6 +146,17 @@ impl Change {
             Change::NegativeExp => "ln(-x)",
         }
     }
+}
+
+/// A parameter or buffer of one number, which a GGUF file has in a metadata key that is an array of
+/// all layers' numbers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyedRow {
+    pub(crate) key: String,
+    pub(crate) transformers: String,
+    /// In torch's order: of one element.
+    pub(crate) shape: Vec<u64>,
 }
 
 /// A parameter or buffer that a GGUF file does not hold.

@@ -50,6 +50,10 @@ impl Architecture {
                 let _ = writeln!(text, "      {note}");
             }
         }
+        for keyed in &self.keyed {
+            let key = self.full_key(&keyed.key);
+            let _ = writeln!(text, "  {key}\n      {} {:?}", keyed.parameter, keyed.shape);
+        }
         for dropped in &self.dropped {
             let _ = writeln!(text, "  not in a file: {}: {}", dropped.parameter, dropped.note);
         }

@@ -84,6 +84,8 @@ pub struct Parameter {
     pub shape: Option<Vec<u64>>,
     /// The tensors that it comes from.
     pub sources: Vec<Source>,
+    /// The metadata key that has its only number instead, and that number.
+    pub key: Option<(String, f32)>,
 }
 
 /// Where a parameter, or a part of one, comes from.
@@ -303,6 +305,7 @@ impl Map {
         for (index, tensor) in gguf.tensors.iter().enumerate() {
             builder.tensor(index, tensor);
         }
+        builder.keyed();
         builder.repeated();
         builder.missing(&names);
         builder.whole();
@@ -455,6 +458,7 @@ impl Builder<'_> {
                     experts: None,
                     shape: None,
                     sources: Vec::new(),
+                    key: None,
                 });
                 self.parameters.len().saturating_sub(1)
             });
@@ -492,6 +496,32 @@ impl Builder<'_> {
             }
             Failure::Senseless(reason) => {
                 self.findings.push(Finding::Senseless { name: tensor.to_owned(), reason });
+            }
+        }
+    }
+
+    /// Parameters whose numbers are in metadata keys.
+    fn keyed(&mut self) {
+        let metadata = &self.hyperparameters.metadata;
+        let layers = self.hyperparameters.count("n_layer").unwrap_or(0).min(metadata.most_layers);
+        for keyed in &self.hyperparameters.architecture.keyed {
+            let key = self.hyperparameters.architecture.full_key(&keyed.key);
+            for layer in 0..layers {
+                let number = metadata.get(&keyed.key, Some(layer)).and_then(|value| value.as_f64());
+                let Some(number) = number else {
+                    self.missing_keys.insert((key, keyed.parameter.text().to_owned()));
+                    break;
+                };
+                // It was an f32 in the file.
+                #[allow(clippy::as_conversions)]
+                let number = number as f32;
+                self.parameters.push(Parameter {
+                    name: keyed.parameter.name(Numbers { layer: Some(layer), expert: None }),
+                    experts: None,
+                    shape: Some(keyed.shape.clone()),
+                    sources: Vec::new(),
+                    key: Some((key.clone(), number)),
+                });
             }
         }
     }
@@ -596,7 +626,7 @@ impl Builder<'_> {
 
     /// Parameters that come in part, or more than once.
     fn whole(&mut self) {
-        for parameter in &self.parameters {
+        for parameter in self.parameters.iter().filter(|parameter| parameter.key.is_none()) {
             let Some(elements) = parameter.shape.as_ref().and_then(|s| product(s.iter().copied()))
             else {
                 continue;

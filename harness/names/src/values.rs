@@ -100,6 +100,20 @@ impl Map {
     ) -> Result<Parts<'a>, NotRead> {
         let whole = || NotRead::NotWhole(parameter.name.clone());
         let shape = parameter.shape.as_deref().ok_or_else(whole)?;
+        if let Some((_, number)) = parameter.key {
+            let tensor_type = TensorType::by_name("F32").ok_or_else(whole)?;
+            let (size, byte_order) = (4, ByteOrder::Little);
+            let number = Some(number);
+            return Ok(Parts {
+                tensor_type,
+                shape,
+                size,
+                len: size,
+                byte_order,
+                parts: Vec::new(),
+                number,
+            });
+        }
         let elements = product(shape.iter().copied()).ok_or_else(whole)?;
         let mut parts = Vec::new();
         let mut first: Option<&'static TensorType> = None;
@@ -133,7 +147,15 @@ impl Map {
         let size = size_of(tensor_type).ok_or_else(whole)?;
         let len = usize::try_from(elements).ok().and_then(|elements| elements.checked_mul(size));
         let (Some(len), true) = (len, moved == elements) else { return Err(whole()) };
-        Ok(Parts { tensor_type, shape, size, len, byte_order: gguf.byte_order, parts })
+        Ok(Parts {
+            tensor_type,
+            shape,
+            size,
+            len,
+            byte_order: gguf.byte_order,
+            parts,
+            number: None,
+        })
     }
 
     /// Writes all parameters to a safetensors file, one at a time.
@@ -211,11 +233,16 @@ struct Parts<'a> {
     byte_order: ByteOrder,
     /// Each lies within the parameter and within the bytes of its tensor.
     parts: Vec<(&'a Moves, Change, &'a [u8])>,
+    /// The only number, where it comes from no tensor.
+    number: Option<f32>,
 }
 
 impl Parts<'_> {
     /// The numbers, little-endian.
     fn numbers(&self, expert: u64) -> Option<Vec<u8>> {
+        if let Some(number) = self.number {
+            return Some(number.to_le_bytes().to_vec());
+        }
         let mut bytes = vec![0; self.len];
         for (moves, change, source) in &self.parts {
             let undo = |numbers: &mut [u8]| {

@@ -291,7 +291,7 @@ fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
     let gguf = pair.gguf()?;
     let map = Map::of(&gguf)?;
     for parameter in &map.parameters {
-        let change = parameter.sources[0].change;
+        let change = parameter.sources.first().map_or(Change::None, |source| source.change);
         for (expert, name) in (0..).zip(parameter.names()) {
             let values = map.read(&gguf, parameter, expert)?;
             let expected = &pair.source[&name];

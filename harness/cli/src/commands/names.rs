@@ -214,6 +214,16 @@ fn map_text(args: &Args, map: &Map) -> String {
             let _ = writeln!(text, "    {}", dim(note));
         }
     }
+    for parameter in &map.parameters {
+        if let (Some((key, number)), Some(shape)) = (&parameter.key, &parameter.shape) {
+            let _ = writeln!(
+                text,
+                "{key}\n    {} {shape:?}  {}",
+                parameter.name,
+                dim(&number.to_string())
+            );
+        }
+    }
     if !map.absent.is_empty() {
         text.push_str("\nnot in the file:\n");
     }
@@ -275,6 +285,12 @@ fn map_json(args: &Args, map: &Map) -> Json {
             "note": tensor.note(),
         })
     });
+    let keyed = map.parameters.iter().filter_map(|parameter| {
+        let (key, value) = parameter.key.as_ref()?;
+        Some(json!({
+            "name": parameter.name, "shape": parameter.shape, "key": key, "value": value,
+        }))
+    });
     let styles = map.styles.iter().map(|(style, count)| (style.name().to_owned(), json!(count)));
     let absent = map.absent.iter().map(|(field, note)| json!({ "field": field, "note": note }));
     json!({
@@ -289,6 +305,7 @@ fn map_json(args: &Args, map: &Map) -> Json {
         "parameter_count": map.parameter_count(),
         "findings": findings_json(&map.findings),
         "tensors": tensors.collect::<Vec<_>>(),
+        "keyed": keyed.collect::<Vec<_>>(),
         "experts": styles.collect::<serde_json::Map<_, _>>(),
         "config": map.config,
         "absent": absent.collect::<Vec<_>>(),
@@ -400,6 +417,9 @@ fn checkpoint_text(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor
             map.architecture.name()
         );
         findings_text(&mut text, &map.findings);
+        for (place, key) in &map.keyed {
+            let _ = writeln!(text, "  a number of {key}: {}", name(*place));
+        }
         for (place, note) in &map.dropped {
             let _ = writeln!(text, "  left out: {}: {note}", name(*place));
         }
@@ -450,6 +470,8 @@ fn checkpoint_json(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor
     });
     let dropped = map.dropped.iter();
     let dropped = dropped.map(|(place, note)| json!({ "name": name(*place), "note": note }));
+    let keyed = map.keyed.iter();
+    let keyed = keyed.map(|(place, key)| json!({ "name": name(*place), "key": key }));
     let metadata = map.metadata.iter().map(|(key, value)| (key.clone(), value_json(value)));
     json!({
         "schema": SCHEMA,
@@ -461,6 +483,7 @@ fn checkpoint_json(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor
         "parameter_count": tensors.len(),
         "findings": findings_json(&map.findings),
         "tensors": made.collect::<Vec<_>>(),
+        "keyed": keyed.collect::<Vec<_>>(),
         "dropped": dropped.collect::<Vec<_>>(),
         "metadata": metadata.collect::<serde_json::Map<_, _>>(),
     })
