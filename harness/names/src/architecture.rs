@@ -515,6 +515,11 @@ fn parse_row(row: &TensorRow, when: Option<&str>, optional: bool) -> Result<Row,
     if pieces.is_empty() && row.note.is_none() {
         return Err("a tensor that stands for no parameter needs a note".into());
     }
+    if row.value == Change::Ternary
+        && !matches!(pieces.as_slice(), [piece] if piece.view.is_identity())
+    {
+        return Err("a mean is of one whole parameter".into());
+    }
     let condition = both(when, row.when.as_deref());
     Ok(Row {
         dims,

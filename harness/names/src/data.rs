@@ -126,6 +126,10 @@ pub enum Change {
     /// `A_log` of state space models.
     #[serde(rename = "-exp(x)")]
     NegativeExp,
+    /// BitNet's weights: the nearest of -1, 0 and 1 times the mean of all numbers without their
+    /// signs. What was rounded does not come back.
+    #[serde(rename = "ternary(x)")]
+    Ternary,
 }
 
 impl Change {
@@ -135,6 +139,7 @@ impl Change {
             Change::None => "x",
             Change::PlusOne => "x + 1",
             Change::NegativeExp => "-exp(x)",
+            Change::Ternary => "ternary(x)",
         }
     }
 
@@ -144,6 +149,7 @@ impl Change {
             Change::None => "x",
             Change::PlusOne => "x - 1",
             Change::NegativeExp => "ln(-x)",
+            Change::Ternary => "x, rounded",
         }
     }
 }

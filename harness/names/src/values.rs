@@ -127,7 +127,8 @@ impl Map {
             if found.is_quantized() {
                 return Err(NotRead::Quantized(name(), found.name));
             }
-            if source.change != Change::None && found.name != "F32" {
+            let stays = matches!(source.change, Change::None | Change::Ternary);
+            if !stays && found.name != "F32" {
                 return Err(NotRead::Change(name(), found.name));
             }
             let first = *first.get_or_insert(found);
@@ -250,7 +251,7 @@ impl Parts<'_> {
                     numbers.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);
                 }
                 match change {
-                    Change::None => {}
+                    Change::None | Change::Ternary => {}
                     Change::PlusOne => change_each(numbers, |x| x - 1.0),
                     Change::NegativeExp => change_each(numbers, |x| (-x).ln()),
                 }
@@ -363,7 +364,19 @@ pub(crate) fn change(bytes: &mut [u8], change: Change) {
         Change::None => {}
         Change::PlusOne => change_each(bytes, |x| x + 1.0),
         Change::NegativeExp => change_each(bytes, |x| -x.exp()),
+        Change::Ternary => ternary(bytes),
     }
+}
+
+/// Rounds to -1, 0 and 1 times the mean without signs (`BitnetModel.weight_quant` of the converter).
+fn ternary(bytes: &mut [u8]) {
+    let (numbers, _) = bytes.as_chunks::<4>();
+    let sum: f64 = numbers.iter().map(|number| f64::from(f32::from_le_bytes(*number).abs())).sum();
+    // No tensor has so many numbers that their count is rounded.
+    #[allow(clippy::as_conversions)]
+    let mean = (sum / numbers.len().max(1) as f64) as f32;
+    let inverse = 1.0 / mean.max(1e-5);
+    change_each(bytes, |x| (x * inverse).round_ties_even().clamp(-1.0, 1.0) / inverse);
 }
 
 /// Calls `each` with the place in the parameter, the place in the tensor and the length of every run
@@ -404,5 +417,19 @@ pub(crate) fn runs(moves: &Moves, expert: u64, each: &mut dyn FnMut(u64, u64, u6
         if !went_on {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: the mean of 1, 2, 0.25 and 0.75 is 1.
+    #[test]
+    fn ternary_numbers() {
+        let bytes = |numbers: [f32; 4]| numbers.map(f32::to_le_bytes).concat();
+        let mut found = bytes([1.0, -2.0, 0.25, 0.75]);
+        change(&mut found, Change::Ternary);
+        assert_eq!(found, bytes([1.0, -1.0, 0.0, 1.0]));
     }
 }

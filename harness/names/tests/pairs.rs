@@ -282,7 +282,20 @@ fn tolerance(change: Change, x: f32) -> f32 {
         // Both functions are within a unit in the last place, and the logarithm makes a relative
         // error an absolute one.
         Change::NegativeExp => 2.0 * f32::EPSILON * x.abs().max(1.0),
+        // The mean is summed in another order.
+        Change::Ternary => 4.0 * f32::EPSILON * x.abs(),
     }
+}
+
+/// Numbers as BitNet has them: -1, 0 or 1 times their mean without signs.
+fn ternary(numbers: &[f32]) -> Vec<f32> {
+    let mean = numbers.iter().map(|x| f64::from(x.abs())).sum::<f64>() / numbers.len() as f64;
+    let each = numbers.iter().map(|x| match f64::from(*x) / mean {
+        ratio if ratio > 0.5 => mean as f32,
+        ratio if ratio < -0.5 => -mean as f32,
+        _ => 0.0,
+    });
+    each.collect()
 }
 
 /// After the inverse transform every number is the source's bit for bit, unless it changed on the
@@ -299,9 +312,12 @@ fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
             if sha256(&values.bytes) == expected.sha256 {
                 continue;
             }
-            let Some(expected) = numbers(pair, &name).filter(|_| change != Change::None) else {
+            let Some(mut expected) = numbers(pair, &name).filter(|_| change != Change::None) else {
                 return Err(format!("{name}: other numbers than the source's").into());
             };
+            if change == Change::Ternary {
+                expected = ternary(&expected);
+            }
             let (found, _) = values.bytes.as_chunks::<4>();
             same(&name, found.len(), expected.len())?;
             for (found, expected) in found.iter().zip(expected) {
@@ -316,7 +332,7 @@ fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
 }
 
 /// The transform forwards gives the file's tensor bit for bit, of the source's own numbers where
-/// the inverse has others; `-exp(x)` to one step of the last place.
+/// the inverse has others; `-exp(x)` to one step of the last place, and BitNet's to a few.
 fn values_of_gguf(pair: &Pair) -> Result<(), Failed> {
     let gguf = pair.gguf()?;
     let map = Map::of(&gguf)?;
@@ -337,7 +353,11 @@ fn values_of_gguf(pair: &Pair) -> Result<(), Failed> {
         let found = tensor.bytes(4, read).ok_or_else(|| format!("{} has no bytes", tensor.name))?;
         let expected = gguf.tensor_bytes(gguf.tensor(&tensor.name).unwrap()).unwrap();
         same(&tensor.name, found.len(), expected.len())?;
-        let at_most = u64::from(tensor.change == Change::NegativeExp);
+        let at_most = match tensor.change {
+            Change::NegativeExp => 1,
+            Change::Ternary => 4,
+            _ => 0,
+        };
         for (found, expected) in found.as_chunks::<4>().0.iter().zip(expected.as_chunks::<4>().0) {
             let (found, expected) = (f32::from_le_bytes(*found), f32::from_le_bytes(*expected));
             if steps(found, expected) > at_most {
@@ -363,8 +383,8 @@ fn every_value(pair: &Pair) -> Result<(), Failed> {
             |place: usize| tensors.tensor(&checkpoint[place].name).ok().map(|view| view.data());
         let found = tensor.bytes(4, read).ok_or_else(|| format!("{} has no bytes", tensor.name))?;
         let expected = gguf.tensor_bytes(gguf.tensor(&tensor.name).unwrap()).unwrap();
-        if tensor.change == Change::NegativeExp {
-            continue; // Held to one step by `values of gguf`.
+        if matches!(tensor.change, Change::NegativeExp | Change::Ternary) {
+            continue; // Held to a few steps by `values of gguf`.
         }
         if found != expected {
             return Err(format!("{}: other bytes than the file's", tensor.name).into());
