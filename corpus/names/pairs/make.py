@@ -54,7 +54,7 @@ MODELS = {
     "gptneox": ("GPTNeoXForCausalLM", dict(vocab_size=24, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64, rotary_pct=0.5)),
     "apertus": ("ApertusForCausalLM", dict(BASE)),
     "starcoder": ("GPTBigCodeForCausalLM", dict(vocab_size=24, n_positions=32, n_embd=16, n_layer=2, n_head=4)),
-    "bitnet": ("BitNetForCausalLM", dict(BASE)),
+    "bitnet": ("BitNetForCausalLM", dict(BASE | dict(hidden_size=12, intermediate_size=14), tie_word_embeddings=True)),
     "chatglm": ("GlmForCausalLM", dict(BASE, head_dim=4)),
     "deepseek2-glm": ("Glm4MoeLiteForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, n_routed_experts=3, n_shared_experts=1, n_group=1, topk_group=1, first_k_dense_replace=1, num_nextn_predict_layers=1, mlp_layer_types=["dense", "sparse", "sparse"])),
     "deepseek2-youtu": ("YoutuForCausalLM", dict(BASE | LATENT, tie_word_embeddings=True)),
@@ -118,6 +118,14 @@ MODELS = {
 PUBLISHED = {
     "cohere2": dict(rotary_pct=1.0),
     "gptneox": dict(rotary_pct=0.5),
+    # 1bitLLM's, with code of its own: the converter does not map the norms of transformers' class.
+    "bitnet": dict(
+        architectures=["BitnetForCausalLM"],
+        model_type="llama",
+        hidden_act="silu",
+        input_bits=8,
+        weight_bits=1,
+    ),
     "mimo2": dict(
         rope_parameters=None,
         rope_theta=5000000.0,
@@ -135,9 +143,10 @@ PUBLISHED = {
     "hunyuan-moe": dict(moe_topk=[2, 2], moe_intermediate_size=[14, 14], num_shared_expert=[1, 1]),
 }
 
-# What transformers 5.24.0 calls otherwise than the published checkpoints, whose names it reads, too: it
-# puts a prefix in the wrong place, and renames more gates than it read.
+# What transformers 5.24.0 calls otherwise than the published checkpoints. Of hy_v4 it reads their names,
+# too: when it writes, it puts a prefix in the wrong place and renames more gates than it read.
 RENAMED = {
+    "bitnet": {r"\.attn_sub_norm\.": ".inner_attn_ln.", r"\.ffn_sub_norm\.": ".ffn_layernorm."},
     "hy_v4": {
         r"\.hc_pre\.hc_(attn|mlp)_layer\.hc_": r".hc_\1_layer.hc_pre.hc_",
         r"\.hc_pre\.hc_head\.": r".hc_head.",

@@ -22,6 +22,7 @@ import sys
 HEADER_ONLY = {"gpt-oss", "llama-mixtral", "phi3", "qwen2", "qwen3", "qwen3moe"}
 # Tensors whose numbers do not come back bit for bit, by the end of their names.
 INEXACT = {
+    "bitnet": "_proj.weight",
     "gemma": "norm.weight",
     "gemma2": "norm.weight",
     "gemma3": "norm.weight",
