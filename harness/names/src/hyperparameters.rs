@@ -105,13 +105,20 @@ impl Hyperparameters {
         metadata: Metadata,
         present: &dyn Fn(&str) -> bool,
     ) -> Hyperparameters {
-        let asked = architecture.hyperparameters.iter().flat_map(|each| match &each.origin {
-            Origin::Present(tensor) => vec![tensor.clone()],
-            Origin::LayerHas(pattern) => (0..metadata.most_layers)
-                .map(|layer| pattern.name(Numbers { layer: Some(layer), expert: None }))
-                .collect(),
-            _ => Vec::new(),
+        let origins = || architecture.hyperparameters.iter().map(|each| &each.origin);
+        let names = origins().filter_map(|origin| match origin {
+            Origin::Present(tensor) => Some(tensor.clone()),
+            _ => None,
         });
+        let patterns = origins().filter_map(|origin| match origin {
+            Origin::LayerHas(pattern) => Some(pattern),
+            _ => None,
+        });
+        let most_layers = metadata.most_layers;
+        let of_layers = patterns.flat_map(|pattern| {
+            (0..most_layers).map(|layer| pattern.name(Numbers { layer: Some(layer), expert: None }))
+        });
+        let asked = names.chain(of_layers);
         let present = asked.filter(|tensor| present(tensor)).collect();
         let mut this = Hyperparameters {
             architecture,
