@@ -50,7 +50,7 @@ MODELS = {
     "gpt2": ("GPT2LMHeadModel", dict(vocab_size=24, n_positions=32, n_embd=16, n_layer=2, n_head=4, n_ctx=32)),
     # Second wave: Cohere 2, GPT-NeoX, Apertus, GPT-BigCode, BitNet, GLM, DeepSeek's kin, and others.
     "cohere2": ("Cohere2ForCausalLM", dict(BASE, intermediate_size=12, num_hidden_layers=4, sliding_window=16, tie_word_embeddings=True)),
-    "cohere2moe": ("Cohere2MoeForCausalLM", dict(BASE, intermediate_size=10, prefix_dense_intermediate_size=20, head_dim=6, sliding_window=16, num_experts=3, num_experts_per_tok=2, num_shared_experts=2, layer_types=["sliding_attention", "full_attention"], mlp_layer_types=["dense", "sparse"], tie_word_embeddings=True)),
+    "cohere2moe": ("Cohere2MoeForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=5), prefix_dense_intermediate_size=14, head_dim=6, sliding_window=16, num_experts=3, num_experts_per_tok=2, num_shared_experts=2, layer_types=["sliding_attention", "full_attention", "full_attention"], mlp_layer_types=["dense", "sparse", "sparse"], num_nextn_predict_layers=1, tie_word_embeddings=True)),
     "gptneox": ("GPTNeoXForCausalLM", dict(vocab_size=24, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64, rotary_pct=0.5)),
     "apertus": ("ApertusForCausalLM", dict(BASE)),
     "starcoder": ("GPTBigCodeForCausalLM", dict(vocab_size=24, n_positions=32, n_embd=16, n_layer=2, n_head=4)),
@@ -171,6 +171,7 @@ NEXT_TOKEN = {
     "deepseek2-glm": NEXT_TOKEN_OF_DEEPSEEK,
     "glm-dsa": NEXT_TOKEN_OF_DEEPSEEK,
     "deepseek32": NEXT_TOKEN_OF_DEEPSEEK,
+    "cohere2moe": NEXT_TOKEN_OF_DEEPSEEK,
     "exaone-moe": ("mtp.layers.{1}", {
         "mtp.fc": (W, 2),
         "mtp.pre_fc_norm_embedding": (W,),
