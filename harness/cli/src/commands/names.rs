@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// What is asked for: the other side
     #[arg(long, value_name = "SIDE")]
     to: Option<Side>,
-    /// The architecture that a checkpoint becomes; else its model_type tells
+    /// The architecture that a checkpoint becomes; else its class or model_type tells
     #[arg(long, value_name = "NAME")]
     arch: Option<String>,
     /// Print the config alone (of a checkpoint: the keys alone)
@@ -354,7 +354,7 @@ fn checkpoint(args: &Args) -> Result<u8> {
         serde_json::from_slice(&text).with_context(|| format!("{} is no JSON", path.display()))?;
     let architecture = match &args.arch {
         Some(name) => Architecture::find(name)?,
-        None => of_model_type(&config)?,
+        None => of_config(&config)?,
     };
     let mut files: Vec<PathBuf> = fs::read_dir(folder)
         .with_context(|| format!("cannot read {}", folder.display()))?
@@ -383,14 +383,24 @@ fn checkpoint(args: &Args) -> Result<u8> {
     Ok(status(&map.findings))
 }
 
-fn of_model_type(config: &Json) -> Result<&'static Architecture> {
+/// The architecture of a checkpoint: by its class, or else by its model_type.
+fn of_config(config: &Json) -> Result<&'static Architecture> {
+    let all = Architecture::all();
+    let class = config["architectures"][0].as_str();
+    if let Some(found) = all
+        .iter()
+        .find(|architecture| architecture.classes().iter().any(|each| Some(&*each.name) == class))
+    {
+        return Ok(found);
+    }
     let Some(name) = config["model_type"].as_str() else {
         bail!("config.json has no model_type; name the architecture with --arch");
     };
-    let all = Architecture::all();
+    // Classes of their own have the model_type of what they come from.
     let found = all
         .iter()
-        .find(|architecture| architecture.classes().iter().any(|class| class.model_type == name));
+        .filter(|architecture| architecture.classes().iter().any(|each| each.model_type == name))
+        .min_by_key(|architecture| architecture.name() != name);
     match found {
         Some(found) => Ok(found),
         None => bail!(
