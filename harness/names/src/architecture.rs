@@ -142,6 +142,7 @@ pub(crate) enum Origin {
     Is(Expression),
     CountOf(String),
     LargestOf(String),
+    SmallestOf(String),
     Present(String),
     LayerHas(Pattern),
 }
@@ -291,7 +292,10 @@ impl Architecture {
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         let fields = self.config.iter().filter_map(|field| field.row.key.as_deref());
         let hyperparameters = self.hyperparameters.iter().filter_map(|each| match &each.origin {
-            Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => Some(key.as_str()),
+            Origin::Key(key)
+            | Origin::CountOf(key)
+            | Origin::LargestOf(key)
+            | Origin::SmallestOf(key) => Some(key.as_str()),
             _ => None,
         });
         let keyed = self.keyed.iter().map(|each| each.key.as_str());
@@ -432,11 +436,12 @@ impl Parts {
             origins.extend(row.is.as_deref().map(Expression::parse).transpose()?.map(Origin::Is));
             origins.extend(row.count_of.clone().map(Origin::CountOf));
             origins.extend(row.largest_of.clone().map(Origin::LargestOf));
+            origins.extend(row.smallest_of.clone().map(Origin::SmallestOf));
             origins.extend(row.present.clone().map(Origin::Present));
             origins.extend(row.layer_has.as_deref().map(Pattern::new).map(Origin::LayerHas));
             let (Some(origin), true) = (origins.pop(), origins.is_empty()) else {
                 return Err(format!(
-                    "{name} needs one of key, is, count_of, largest_of, present, layer_has"
+                    "{name} needs one of key, is, count_of, largest_of, smallest_of, present, layer_has"
                 ));
             };
             let default = row.default.as_deref().map(Expression::parse).transpose()?;

@@ -228,7 +228,7 @@ pub(crate) struct AbsentRow {
     pub(crate) note: String,
 }
 
-/// Where a hyperparameter comes from: exactly one of the first six.
+/// Where a hyperparameter comes from: exactly one of the first seven.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HyperparameterRow {
@@ -240,6 +240,8 @@ pub(crate) struct HyperparameterRow {
     pub(crate) count_of: Option<String>,
     /// The largest element of the array of this key, or its only value.
     pub(crate) largest_of: Option<String>,
+    /// The smallest element of the array of this key, or its only value.
+    pub(crate) smallest_of: Option<String>,
     /// Whether there is a tensor of this name, or of this pattern in any layer.
     pub(crate) present: Option<String>,
     /// Whether the layer has a tensor of this pattern.

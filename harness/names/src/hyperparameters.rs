@@ -60,6 +60,17 @@ impl Metadata {
         lengths.min().unwrap_or(self.most_layers)
     }
 
+    /// The element of an array that is greater, or less, than all others, or an only value.
+    fn extreme(&self, key: &str, than: Ordering) -> Option<Value> {
+        let Held::Each(values) = self.held.get(key)? else { return self.get(key, None) };
+        let mut numbers = values.iter().filter_map(|value| Some((value, value.as_f64()?)));
+        let first = numbers.next()?;
+        let found = numbers.fold(first, |best, each| {
+            if each.1.partial_cmp(&best.1) == Some(than) { each } else { best }
+        });
+        Some(found.0.clone())
+    }
+
     pub(crate) fn get(&self, key: &str, layer: Option<u64>) -> Option<Value> {
         match self.held.get(key)? {
             Held::One(value) => Some(value.clone()),
@@ -159,16 +170,8 @@ impl Hyperparameters {
                 Origin::CountOf(key) => {
                     self.metadata.counts.get(key).map(|count| Value::Int((*count).into()))
                 }
-                Origin::LargestOf(key) => match self.metadata.held.get(key) {
-                    Some(Held::Each(values)) => {
-                        let numbers = values.iter().filter(|value| value.as_f64().is_some());
-                        let largest = numbers.max_by(|a, b| {
-                            a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal)
-                        });
-                        largest.cloned()
-                    }
-                    _ => self.metadata.get(key, None),
-                },
+                Origin::LargestOf(key) => self.metadata.extreme(key, Ordering::Greater),
+                Origin::SmallestOf(key) => self.metadata.extreme(key, Ordering::Less),
                 Origin::Present(tensor) => Some(Value::Bool(self.present.contains(tensor))),
                 Origin::LayerHas(pattern) => layer.map(|layer| {
                     let name = pattern.name(Numbers { layer: Some(layer), expert: None });
@@ -217,9 +220,10 @@ impl Hyperparameters {
     pub(crate) fn key_of(&self, name: &str) -> Option<String> {
         self.architecture.hyperparameters.iter().find(|each| each.name == name).and_then(|each| {
             match &each.origin {
-                Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => {
-                    Some(self.architecture.full_key(key))
-                }
+                Origin::Key(key)
+                | Origin::CountOf(key)
+                | Origin::LargestOf(key)
+                | Origin::SmallestOf(key) => Some(self.architecture.full_key(key)),
                 Origin::Is(is) => is
                     .names()
                     .into_iter()
