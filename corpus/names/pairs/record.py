@@ -21,6 +21,7 @@ import sys
 DELTA = ("norm.weight", ".A_log", "pre_fc_norm_embedding.weight", "pre_fc_norm_hidden.weight")
 # Tensors whose numbers do not come back bit for bit, by the end or ends of their names.
 INEXACT = {
+    "bitnet": "_proj.weight",
     "gemma": "norm.weight",
     "gemma2": "norm.weight",
     "gemma3": "norm.weight",

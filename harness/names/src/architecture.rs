@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::config;
-use crate::data::{AbsentRow, Change, ConfigRow, DataFile, Include, TensorRow};
+use crate::data::{AbsentRow, Change, ConfigRow, DataFile, Include, KeyedRow, TensorRow};
 use crate::expression::{Expression, Value};
 use crate::hyperparameters::{Held, Metadata};
 use crate::pattern::{Pattern, key_of};
@@ -49,6 +49,7 @@ pub struct Architecture {
     pub(crate) source: String,
     pub(crate) classes: Vec<Class>,
     pub(crate) rows: Vec<Row>,
+    pub(crate) keyed: Vec<Keyed>,
     pub(crate) dropped: Vec<Dropped>,
     pub(crate) config: Vec<Field>,
     pub(crate) absent: Vec<AbsentRow>,
@@ -80,6 +81,8 @@ pub(crate) struct Row {
     pub(crate) pieces: Vec<Piece>,
     pub(crate) change: Change,
     pub(crate) when: Option<Expression>,
+    /// The layer from which the parameters count theirs; the first if there is none.
+    pub(crate) from_layer: Option<Expression>,
     pub(crate) optional: bool,
     pub(crate) instead_of: Vec<Pattern>,
     /// The layer of the parameters, where the tensor is of none.
@@ -96,6 +99,15 @@ pub(crate) struct Piece {
     pub(crate) scale: Vec<Expression>,
 }
 
+/// A parameter of one number for each layer, which a file has in a metadata key.
+#[derive(Debug)]
+pub(crate) struct Keyed {
+    pub(crate) key: String,
+    pub(crate) parameter: Pattern,
+    /// In torch's order.
+    pub(crate) shape: Vec<u64>,
+}
+
 /// A parameter that a file does not hold.
 #[derive(Debug)]
 pub(crate) struct Dropped {
@@ -109,10 +121,11 @@ pub(crate) struct Field {
     pub(crate) row: ConfigRow,
     pub(crate) value: Option<Expression>,
     pub(crate) from: Option<Expression>,
+    pub(crate) blocks: Option<Expression>,
+    pub(crate) leading: Option<Expression>,
     pub(crate) default: Option<Expression>,
     pub(crate) when: Option<Expression>,
     pub(crate) written_when: Option<Expression>,
-    pub(crate) blocks: Option<Expression>,
 }
 
 #[derive(Debug)]
@@ -136,6 +149,7 @@ pub(crate) enum Origin {
     Is(Expression),
     CountOf(String),
     LargestOf(String),
+    SmallestOf(String),
     Present(String),
     PresentEach(Pattern),
     RowsOf(String),
@@ -204,6 +218,9 @@ impl SourceTable {
     }
 }
 
+/// How keys begin that do not stand behind the architecture's name.
+const ALONE: [&str; 3] = ["general.", "tokenizer.", "xielu."];
+
 impl Architecture {
     /// Every architecture that there is a map of, by name.
     pub fn all() -> &'static [Architecture] {
@@ -254,17 +271,24 @@ impl Architecture {
         Err(UnknownArchitecture { name: name.to_owned(), known, nearest })
     }
 
-    /// The architecture that a checkpoint with this config becomes, by its `model_type` and, where
-    /// several have that, by what else tells them apart. `None` if there is no map of it.
+    /// The architecture that a checkpoint with this config becomes: by its class, or else by its
+    /// `model_type`, which some classes share with what they come from, and where several have that by
+    /// what else tells them apart. `None` if there is no map of it.
     pub fn of_config(config: &Json) -> Option<&'static Architecture> {
-        let name = config.get("model_type")?.as_str()?;
-        Architecture::all().iter().find(|architecture| {
-            architecture.classes.iter().any(|class| {
-                let chosen = class.chosen_when.as_ref();
-                class.model_type == name
-                    && chosen.is_none_or(|chosen| config::holds(config, chosen))
-            })
-        })
+        let class = config.get("architectures").and_then(|list| list.get(0)?.as_str());
+        let model_type = config.get("model_type").and_then(Json::as_str);
+        let is_chosen = |class: &Class| {
+            let chosen = class.chosen_when.as_ref();
+            chosen.is_none_or(|chosen| config::holds(config, chosen))
+        };
+        let find = |fits: &dyn Fn(&Class) -> bool| {
+            let fit = Architecture::all().iter().filter(|architecture| {
+                architecture.classes.iter().any(|class| fits(class) && is_chosen(class))
+            });
+            fit.min_by_key(|architecture| Some(architecture.name()) != model_type)
+        };
+        find(&|each| Some(each.name.as_str()) == class)
+            .or_else(|| find(&|each| Some(each.model_type.as_str()) == model_type))
     }
 
     /// `general.architecture`.
@@ -299,15 +323,19 @@ impl Architecture {
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         let fields = self.config.iter().filter_map(|field| field.row.key.as_deref());
         let hyperparameters = self.hyperparameters.iter().filter_map(|each| match &each.origin {
-            Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => Some(key.as_str()),
+            Origin::Key(key)
+            | Origin::CountOf(key)
+            | Origin::LargestOf(key)
+            | Origin::SmallestOf(key) => Some(key.as_str()),
             _ => None,
         });
-        fields.chain(hyperparameters)
+        let keyed = self.keyed.iter().map(|each| each.key.as_str());
+        fields.chain(hyperparameters).chain(keyed)
     }
 
     /// The whole key for one of [`keys`](Architecture::keys).
     pub(crate) fn full_key(&self, key: &str) -> String {
-        if key.starts_with("general.") || key.starts_with("tokenizer.") {
+        if ALONE.iter().any(|start| key.starts_with(start)) {
             key.to_owned()
         } else {
             format!("{}.{key}", self.name)
@@ -368,6 +396,7 @@ impl Architecture {
             source: file.source,
             classes,
             rows: parts.rows,
+            keyed: parts.keyed,
             dropped: parts.dropped,
             config: parts.config,
             absent: parts.absent,
@@ -383,6 +412,7 @@ impl Architecture {
 #[derive(Default)]
 struct Parts {
     rows: Vec<Row>,
+    keyed: Vec<Keyed>,
     dropped: Vec<Dropped>,
     config: Vec<Field>,
     absent: Vec<AbsentRow>,
@@ -431,6 +461,7 @@ impl Parts {
             let error = |error| format!("{}: {error}", row.gguf);
             self.rows.push(parse_row(row, when, optional, rename).map_err(error)?);
         }
+        self.keyed.extend(file.keyed.iter().map(parse_keyed).collect::<Result<Vec<_>, _>>()?);
         for row in &file.dropped {
             let parameter = Pattern::new(&row.transformers);
             self.dropped.push(Dropped { parameter, note: row.note.clone() });
@@ -459,6 +490,7 @@ impl Parts {
             origins.extend(row.is.as_deref().map(Expression::parse).transpose()?.map(Origin::Is));
             origins.extend(row.count_of.clone().map(Origin::CountOf));
             origins.extend(row.largest_of.clone().map(Origin::LargestOf));
+            origins.extend(row.smallest_of.clone().map(Origin::SmallestOf));
             origins.extend(row.present.clone().map(Origin::Present));
             let pattern = row.present_each.as_deref().map(Pattern::new);
             origins.extend(pattern.map(Origin::PresentEach));
@@ -572,18 +604,32 @@ fn parse_row(
     if pieces.is_empty() && row.note.is_none() {
         return Err("a tensor that stands for no parameter needs a note".into());
     }
+    if row.value == Change::Ternary
+        && !matches!(pieces.as_slice(), [piece] if piece.view.is_identity())
+    {
+        return Err("a mean is of one whole parameter".into());
+    }
     let condition = both(when, row.when.as_deref());
     Ok(Row {
         dims,
         pieces,
         change: row.value,
         when: condition.as_deref().map(Expression::parse).transpose()?,
+        from_layer: row.from_layer.as_deref().map(Expression::parse).transpose()?,
         optional: optional || row.optional || !row.instead_of.is_empty(),
         instead_of: row.instead_of.iter().map(|text| Pattern::new(text)).collect(),
         layer: row.layer.as_deref().map(Expression::parse).transpose()?,
         note: row.note.clone(),
         tensor,
     })
+}
+
+fn parse_keyed(row: &KeyedRow) -> Result<Keyed, String> {
+    let parameter = Pattern::new(&row.transformers);
+    if !parameter.has_layer() || row.shape.iter().any(|size| *size != 1) {
+        return Err(format!("{}: a key has one number of each layer", row.transformers));
+    }
+    Ok(Keyed { key: row.key.clone(), parameter, shape: row.shape.clone() })
 }
 
 fn parse_field(row: &ConfigRow) -> Result<Field, String> {
@@ -594,10 +640,11 @@ fn parse_field(row: &ConfigRow) -> Result<Field, String> {
     Ok(Field {
         value: parse(&row.value)?,
         from: parse(&row.from)?,
+        blocks: parse(&row.blocks)?,
+        leading: parse(&row.leading)?,
         default: parse(&row.default)?,
         when: parse(&row.when)?,
         written_when: parse(&row.written_when)?,
-        blocks: parse(&row.blocks)?,
         row: row.clone(),
     })
 }

@@ -35,6 +35,9 @@ pub struct CheckpointMap {
     pub class: &'static Class,
     /// The tensors of the GGUF file.
     pub tensors: Vec<GgufTensor>,
+    /// Parameters whose only number is one of a metadata key, by their place in the checkpoint, and
+    /// the key. [`metadata`](CheckpointMap::metadata) does not have it: the numbers are not looked at.
+    pub keyed: Vec<(usize, String)>,
     /// Parameters that the file does not hold, by their place in the checkpoint, and why.
     pub dropped: Vec<(usize, &'static str)>,
     /// What is wrong.
@@ -169,7 +172,9 @@ impl CheckpointMap {
                 let Some(numbers) = row.tensor.matches(tensor) else { return false };
                 // Of parameters for each expert, the first tells.
                 let numbers = Numbers { expert: Some(0), ..numbers };
+                // Where layers are counted from is not known yet.
                 row.instead_of.is_empty()
+                    && row.from_layer.is_none()
                     && row
                         .pieces
                         .iter()
@@ -185,6 +190,7 @@ impl CheckpointMap {
             architecture,
             class: class_of(&hyperparameters),
             tensors: Vec::new(),
+            keyed: Vec::new(),
             dropped: Vec::new(),
             findings: Vec::new(),
             metadata: written
@@ -193,6 +199,7 @@ impl CheckpointMap {
                 .collect(),
         };
         let made = map.sort(&hyperparameters, checkpoint);
+        map.missing_of_keys(&hyperparameters, checkpoint);
         let mut missing_names = BTreeSet::new();
         for ((layer, place), found) in &made {
             if let Some(row) = architecture.rows.get(*place) {
@@ -248,14 +255,21 @@ impl CheckpointMap {
                 }
                 for (number, piece) in row.pieces.iter().enumerate() {
                     let Some(mut numbers) = piece.parameter.matches(&tensor.name) else { continue };
-                    if row.tensor.has_layer() && !piece.parameter.has_layer() {
-                        numbers.layer = hyperparameters.count("n_layer");
-                    }
+                    let names = hyperparameters.at(None);
                     if row.layer.is_some() {
-                        if hyperparameters.at(None).layer_of(row, None) != numbers.layer {
+                        if names.layer_of(row, None) != numbers.layer {
                             continue;
                         }
                         numbers.layer = None;
+                    } else if row.tensor.has_layer() {
+                        // A parameter without a number is of the block behind the last layer, or of
+                        // the first of those that count theirs from another.
+                        numbers.layer = match (numbers.layer, &row.from_layer) {
+                            (None, None) => hyperparameters.count("n_layer"),
+                            (layer, _) => {
+                                Some(layer.unwrap_or(0).saturating_add(names.first_layer(row)))
+                            }
+                        };
                     }
                     if let (Some(layer), Some(blocks)) = (numbers.layer, blocks)
                         && layer >= blocks
@@ -277,6 +291,28 @@ impl CheckpointMap {
                 continue;
             }
             let key = key_of(&tensor.name);
+            let keyed = architecture.keyed.iter().find(|keyed| {
+                keyed.parameter.key() == key && keyed.parameter.matches(&tensor.name).is_some()
+            });
+            if let Some(keyed) = keyed {
+                let layer = keyed.parameter.matches(&tensor.name).and_then(|each| each.layer);
+                let layers = hyperparameters.count("n_layer");
+                if layers.is_some_and(|layers| layer >= Some(layers)) {
+                    let layers = layers.unwrap_or(0);
+                    reason = Some(format!("there are {layers} layers, counted from 0"));
+                } else if keyed.shape != tensor.shape {
+                    self.findings.push(Finding::Shape {
+                        name: escaped(),
+                        found: tensor.shape.clone(),
+                        expected: keyed.shape.clone(),
+                        because: format!("it is a number of {}", keyed.key),
+                    });
+                    continue;
+                } else {
+                    self.keyed.push((at, architecture.full_key(&keyed.key)));
+                    continue;
+                }
+            }
             let dropped = architecture.dropped.iter().find(|dropped| {
                 dropped.parameter.key() == key && dropped.parameter.matches(&tensor.name).is_some()
             });
@@ -291,6 +327,33 @@ impl CheckpointMap {
             }
         }
         made
+    }
+
+    /// What should be in metadata keys and is not.
+    fn missing_of_keys(
+        &mut self,
+        hyperparameters: &Hyperparameters,
+        checkpoint: &[CheckpointTensor],
+    ) {
+        let layers = hyperparameters.count("n_layer").unwrap_or(0);
+        for keyed in &self.architecture.keyed {
+            let there: BTreeSet<u64> = self
+                .keyed
+                .iter()
+                .filter_map(|(at, _)| keyed.parameter.matches(&checkpoint.get(*at)?.name)?.layer)
+                .filter(|layer| *layer < layers)
+                .collect();
+            let count = layers.saturating_sub(there.len().try_into().unwrap_or(u64::MAX));
+            if count == 0 {
+                continue;
+            }
+            let gaps = (0..layers).filter(|layer| !there.contains(layer)).take(MISSING_LISTED);
+            let parameters = gaps
+                .map(|layer| keyed.parameter.name(Numbers { layer: Some(layer), expert: None }));
+            let name = self.architecture.full_key(&keyed.key);
+            let first = vec![MissingTensor { name, parameters: parameters.collect() }];
+            self.findings.push(Finding::Missing { first, count, empty_blocks: 0 });
+        }
     }
 
     /// Makes a tensor of the parameters that were found for it. Returns the hyperparameter that is
@@ -366,9 +429,9 @@ impl CheckpointMap {
                 whole = false;
                 let tried = there.saturating_add(MISSING_LISTED.try_into().unwrap_or(0));
                 let gaps = (0..count.min(tried)).filter(|expert| !experts.contains(expert));
-                let parameters = gaps
-                    .take(MISSING_LISTED)
-                    .map(|expert| piece.parameter.name(Numbers { layer, expert: Some(expert) }));
+                let parameters = gaps.take(MISSING_LISTED).map(|expert| {
+                    hyperparameters.parameter(row, piece, Numbers { layer, expert: Some(expert) })
+                });
                 self.findings.push(Finding::Missing {
                     first: vec![MissingTensor {
                         name: name.clone(),

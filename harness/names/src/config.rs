@@ -138,7 +138,7 @@ fn named_in(config: &Json, name: &str) -> Option<Value> {
         let (name, text) = name.split_once(".has.")?;
         Some(Value::Bool(list(name)?.iter().any(|each| each.as_str() == Some(text))))
     };
-    get(config, name).and_then(value_of).or_else(count).or_else(has)
+    get(config, name).and_then(value_or_all).or_else(count).or_else(has)
 }
 
 /// Whether a condition over a config's fields holds.
@@ -168,6 +168,13 @@ fn value_of(json: &Json) -> Option<Value> {
         },
         Json::Array(_) | Json::Object(_) | Json::Null => return None,
     })
+}
+
+/// The value of a field; of a list of one and the same value, that.
+fn value_or_all(json: &Json) -> Option<Value> {
+    let Json::Array(list) = json else { return value_of(json) };
+    let first = list.first()?;
+    if list.iter().all(|each| each == first) { value_of(first) } else { None }
 }
 
 /// A key and its value, as the converter writes it.
@@ -209,7 +216,7 @@ pub(crate) fn metadata(
         {
             continue;
         }
-        if let (true, Some(from)) = (field.row.each, &field.from) {
+        if let (true, Some(from), None) = (field.row.each, &field.from, &field.leading) {
             let listed = field.row.field.as_deref().zip(field.row.listed);
             let listed = listed.and_then(|(name, first)| Some((get(config, name)?, first)));
             let given = |name: &str, layer: u64| match (name, listed) {
@@ -243,7 +250,9 @@ pub(crate) fn metadata(
             }
             continue;
         }
+        let leading = field.leading.as_ref().and_then(|holds| leading(config, holds));
         let value = match (&field.from, &field.row.field) {
+            _ if leading.is_some() => leading,
             (Some(from), _) => from.value(&lookup).ok(),
             (None, Some(name)) => lookup(name),
             (None, None) => None,
@@ -259,6 +268,26 @@ pub(crate) fn metadata(
         written.push(Written { key: key.clone(), value: owned });
     }
     (metadata, written)
+}
+
+/// How many of the first layers a condition holds in. `None` if the config has no list for it.
+fn leading(config: &Json, holds: &Expression) -> Option<Value> {
+    let lists = holds.names().into_iter().filter_map(|name| get(config, name)?.as_array());
+    let layers = lists.map(Vec::len).min()?.try_into().ok()?;
+    let holds = |layer: &u64| {
+        let lookup = |name: &str| get(config, name).and_then(|value| of_layer(value, *layer));
+        holds.value(&lookup) == Ok(Value::Bool(true))
+    };
+    let count = (0u64..layers).take_while(holds).count();
+    Some(Value::Int(count.try_into().ok()?))
+}
+
+/// The value of a field in a layer: that of a list, or the only one.
+fn of_layer(value: &Json, layer: u64) -> Option<Value> {
+    match value {
+        Json::Array(list) => value_of(list.get(usize::try_from(layer).ok()?)?),
+        value => value_of(value),
+    }
 }
 
 /// The first elements of a list, less what the field's are more, with zeros behind them.
@@ -297,8 +326,7 @@ fn each_layer(
     let mut owned = Vec::new();
     for layer in 0..count {
         let lookup = |name: &str| match get(config, name) {
-            Some(Json::Array(list)) => value_of(list.get(usize::try_from(layer).ok()?)?),
-            Some(value) => value_of(value),
+            Some(value) => of_layer(value, layer),
             None => given(name, layer),
         };
         let (value, one) = typed(key_type, from.value(&lookup).ok()?)?;

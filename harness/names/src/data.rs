@@ -16,6 +16,7 @@ pub(crate) struct DataFile {
     pub(crate) classes: Vec<ClassRow>,
     pub(crate) include: Vec<Include>,
     pub(crate) tensors: Vec<TensorRow>,
+    pub(crate) keyed: Vec<KeyedRow>,
     pub(crate) dropped: Vec<DroppedRow>,
     pub(crate) config: Vec<ConfigRow>,
     pub(crate) absent: Vec<AbsentRow>,
@@ -93,6 +94,8 @@ pub(crate) struct TensorRow {
     #[serde(default)]
     pub(crate) scale: OneOrMany,
     pub(crate) when: Option<String>,
+    /// The layer from which the parameters count theirs, over the hyperparameters.
+    pub(crate) from_layer: Option<String>,
     #[serde(default)]
     pub(crate) optional: bool,
     /// The layer whose parameter it is, if it is of no layer itself.
@@ -137,6 +140,10 @@ pub enum Change {
     /// `A_log` of state space models.
     #[serde(rename = "-exp(x)")]
     NegativeExp,
+    /// BitNet's weights: the nearest of -1, 0 and 1 times the mean of all numbers without their
+    /// signs. What was rounded does not come back.
+    #[serde(rename = "ternary(x)")]
+    Ternary,
 }
 
 impl Change {
@@ -146,6 +153,7 @@ impl Change {
             Change::None => "x",
             Change::PlusOne => "x + 1",
             Change::NegativeExp => "-exp(x)",
+            Change::Ternary => "ternary(x)",
         }
     }
 
@@ -155,8 +163,20 @@ impl Change {
             Change::None => "x",
             Change::PlusOne => "x - 1",
             Change::NegativeExp => "ln(-x)",
+            Change::Ternary => "x, rounded",
         }
     }
+}
+
+/// A parameter or buffer of one number, which a GGUF file has in a metadata key that is an array of
+/// all layers' numbers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyedRow {
+    pub(crate) key: String,
+    pub(crate) transformers: String,
+    /// In torch's order: of one element.
+    pub(crate) shape: Vec<u64>,
 }
 
 /// A parameter or buffer that a GGUF file does not hold.
@@ -200,6 +220,9 @@ pub(crate) struct ConfigRow {
     pub(crate) shift: Option<i64>,
     /// How many elements the field has, and how many the key: those behind are 0.
     pub(crate) list: Option<[usize; 2]>,
+    /// The key counts the first layers in which this holds, over the config's fields as `from` is
+    /// where there is a value for each layer. Without such a list it is `from`.
+    pub(crate) leading: Option<String>,
     /// When the field is there, over the hyperparameters.
     pub(crate) when: Option<String>,
     /// When the key is written, over the config's fields.
@@ -225,7 +248,7 @@ pub(crate) struct AbsentRow {
     pub(crate) note: String,
 }
 
-/// Where a hyperparameter comes from: exactly one of the first nine.
+/// Where a hyperparameter comes from: exactly one, with a `default`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HyperparameterRow {
@@ -237,7 +260,9 @@ pub(crate) struct HyperparameterRow {
     pub(crate) count_of: Option<String>,
     /// The largest element of the array of this key, or its only value.
     pub(crate) largest_of: Option<String>,
-    /// Whether there is a tensor of this name.
+    /// The smallest element of the array of this key, or its only value.
+    pub(crate) smallest_of: Option<String>,
+    /// Whether there is a tensor of this name, or of this pattern in any layer.
     pub(crate) present: Option<String>,
     /// Whether the layer has a tensor of this name.
     pub(crate) present_each: Option<String>,

@@ -36,6 +36,9 @@ impl Architecture {
             }
             for piece in &row.pieces {
                 let _ = write!(text, "      {}", piece.parameter);
+                if let Some(first) = &row.from_layer {
+                    let _ = write!(text, ", its layers counted from {first}");
+                }
                 if !piece.view.is_identity() {
                     let _ = write!(text, ": {}", piece.view.text());
                 }
@@ -54,6 +57,10 @@ impl Architecture {
             if let Some(note) = &row.note {
                 let _ = writeln!(text, "      {note}");
             }
+        }
+        for keyed in &self.keyed {
+            let key = self.full_key(&keyed.key);
+            let _ = writeln!(text, "  {key}\n      {} {:?}", keyed.parameter, keyed.shape);
         }
         for dropped in &self.dropped {
             let _ = writeln!(text, "  not in a file: {}: {}", dropped.parameter, dropped.note);
@@ -108,6 +115,7 @@ impl Architecture {
                 Origin::Key(key) => self.full_key(key),
                 Origin::Is(expression) => expression.text().to_owned(),
                 Origin::CountOf(key) => format!("the length of {key}"),
+                Origin::SmallestOf(key) => format!("the smallest of {}", self.full_key(key)),
                 Origin::LargestOf(key) => format!("the largest of {}", self.full_key(key)),
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
                 Origin::PresentEach(tensor) => format!("whether the layer has {tensor}"),
@@ -155,8 +163,8 @@ impl Architecture {
                     };
                     for expert in 0..moves.experts.map_or(1, |experts| experts.count) {
                         let expert = moves.experts.map(|_| expert);
-                        let layer = names.layer_of(row, layer);
-                        let parameter = piece.parameter.name(Numbers { layer, expert });
+                        let numbers = Numbers { layer, expert };
+                        let parameter = hyperparameters.parameter(row, piece, numbers);
                         let _ = writeln!(text, "      {parameter} {:?}", moves.shape);
                     }
                 }

@@ -1,10 +1,11 @@
 //! Hyperparameters: what a file's metadata, or a checkpoint's config, say of the shapes.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use gguf_assay_format::{Gguf, Value as FileValue};
 
-use crate::architecture::{Architecture, Example, LAYER, Origin, Row};
+use crate::architecture::{Architecture, Example, LAYER, Origin, Piece, Row};
 use crate::expression::{Failure, Value};
 use crate::pattern::Numbers;
 
@@ -58,6 +59,17 @@ impl Metadata {
             }
         }
         metadata
+    }
+
+    /// The element of an array that is greater, or less, than all others, or an only value.
+    fn extreme(&self, key: &str, than: Ordering) -> Option<Value> {
+        let Held::Each(values) = self.held.get(key)? else { return self.get(key, None) };
+        let mut numbers = values.iter().filter_map(|value| Some((value, value.as_f64()?)));
+        let first = numbers.next()?;
+        let found = numbers.fold(first, |best, each| {
+            if each.1.partial_cmp(&best.1) == Some(than) { each } else { best }
+        });
+        Some(found.0.clone())
     }
 
     pub(crate) fn get(&self, key: &str, layer: Option<u64>) -> Option<Value> {
@@ -169,7 +181,8 @@ impl Hyperparameters {
         example: &Example,
     ) -> Hyperparameters {
         let present = |name: &str| !example.without.iter().any(|without| without == name);
-        Hyperparameters::new(architecture, example.metadata.clone(), &present)
+        let metadata = Metadata { most_layers: 16, ..example.metadata.clone() };
+        Hyperparameters::new(architecture, metadata, &present)
     }
 
     fn compute(&self, layer: Option<u64>) -> HashMap<&'static str, Value> {
@@ -184,16 +197,8 @@ impl Hyperparameters {
                 Origin::CountOf(key) => {
                     self.metadata.counts.get(key).map(|count| Value::Int((*count).into()))
                 }
-                Origin::LargestOf(key) => match self.metadata.held.get(key) {
-                    Some(Held::Each(values)) => {
-                        let ints = values.iter().filter_map(|value| match value {
-                            Value::Int(int) => Some(*int),
-                            _ => None,
-                        });
-                        ints.max().map(Value::Int)
-                    }
-                    _ => self.metadata.get(key, None),
-                },
+                Origin::LargestOf(key) => self.metadata.extreme(key, Ordering::Greater),
+                Origin::SmallestOf(key) => self.metadata.extreme(key, Ordering::Less),
                 Origin::Present(tensor) => Some(Value::Bool(self.present.contains(tensor))),
                 Origin::PresentEach(_) => layer.map(|layer| {
                     Value::Bool(self.present_each.contains(&(each.name.as_str(), layer)))
@@ -205,10 +210,10 @@ impl Hyperparameters {
                     self.metadata.parts.get(name).map(|parts| Value::Int((*parts).into()))
                 }
                 Origin::First(_) => {
-                    self.first_layer(&each.name, 0).map(|layer| Value::Int(layer.into()))
+                    self.first_where(&each.name, 0).map(|layer| Value::Int(layer.into()))
                 }
                 Origin::Step(_) => {
-                    let pair = self.first_layer(&each.name, 0).zip(self.first_layer(&each.name, 1));
+                    let pair = self.first_where(&each.name, 0).zip(self.first_where(&each.name, 1));
                     pair.map(|(first, second)| Value::Int(i128::from(second) - i128::from(first)))
                 }
             };
@@ -228,7 +233,7 @@ impl Hyperparameters {
         values
     }
 
-    fn first_layer(&self, name: &str, place: usize) -> Option<u64> {
+    fn first_where(&self, name: &str, place: usize) -> Option<u64> {
         self.first_layers.get(name)?.get(place).copied()
     }
 
@@ -258,9 +263,10 @@ impl Hyperparameters {
     pub(crate) fn key_of(&self, name: &str) -> Option<String> {
         self.architecture.hyperparameters.iter().find(|each| each.name == name).and_then(|each| {
             match &each.origin {
-                Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => {
-                    Some(self.architecture.full_key(key))
-                }
+                Origin::Key(key)
+                | Origin::CountOf(key)
+                | Origin::LargestOf(key)
+                | Origin::SmallestOf(key) => Some(self.architecture.full_key(key)),
                 Origin::Is(is) => is
                     .names()
                     .into_iter()
@@ -274,6 +280,12 @@ impl Hyperparameters {
                 | Origin::Step(_) => None,
             }
         })
+    }
+
+    /// The name of a parameter of the tensor with these numbers.
+    pub(crate) fn parameter(&self, row: &Row, piece: &Piece, numbers: Numbers) -> String {
+        let layer = self.at(None).layer_of(row, numbers.layer);
+        piece.parameter.name(Numbers { layer, ..numbers })
     }
 
     /// All that are the same in all layers, for reports.
@@ -304,8 +316,14 @@ impl Names<'_> {
     pub(crate) fn layer_of(&self, row: &Row, layer: Option<u64>) -> Option<u64> {
         match &row.layer {
             Some(expression) => expression.value(&|name| self.get(name)).ok()?.as_u64(),
-            None => layer,
+            None => Some(layer?.saturating_sub(self.first_layer(row))),
         }
+    }
+
+    /// The layer from which the parameters of a row count theirs.
+    pub(crate) fn first_layer(&self, row: &Row) -> u64 {
+        let first = row.from_layer.as_ref().map(|from| from.value(&|name| self.get(name)));
+        first.and_then(|first| first.ok()?.as_u64()).unwrap_or(0)
     }
 
     /// Whether a condition holds; one that needs what is not known does.

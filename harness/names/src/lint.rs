@@ -72,6 +72,7 @@ fn names(architecture: &Architecture, faults: &mut Vec<String>) {
     for row in &architecture.rows {
         uses(row.tensor.text().to_owned(), &row.when);
         uses(row.tensor.text().to_owned(), &row.layer);
+        uses(row.tensor.text().to_owned(), &row.from_layer);
         let dims = row.dims.iter().flat_map(Expression::names);
         let views = row.pieces.iter().flat_map(|piece| piece.view.names());
         used.push((row.tensor.text().to_owned(), dims.chain(views).collect()));
@@ -205,8 +206,8 @@ fn bijective(
                     let size = size.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                     for number in 0..moves.experts.map_or(1, |experts| experts.count) {
                         let expert = numbers.expert.or(moves.experts.map(|_| number));
-                        let layer = names.layer_of(row, layer);
-                        let name = piece.parameter.name(Numbers { layer, expert });
+                        let numbers = Numbers { layer, expert };
+                        let name = hyperparameters.parameter(row, piece, numbers);
                         let mut other = Vec::new();
                         // Other forms cover the same parameters once more.
                         let parameter = if row.instead_of.is_empty() {

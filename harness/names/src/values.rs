@@ -100,6 +100,20 @@ impl Map {
     ) -> Result<Parts<'a>, NotRead> {
         let whole = || NotRead::NotWhole(parameter.name.clone());
         let shape = parameter.shape.as_deref().ok_or_else(whole)?;
+        if let Some((_, number)) = parameter.key {
+            let tensor_type = TensorType::by_name("F32").ok_or_else(whole)?;
+            let (size, byte_order) = (4, ByteOrder::Little);
+            let number = Some(number);
+            return Ok(Parts {
+                tensor_type,
+                shape,
+                size,
+                len: size,
+                byte_order,
+                parts: Vec::new(),
+                number,
+            });
+        }
         let elements = product(shape.iter().copied()).ok_or_else(whole)?;
         let mut parts = Vec::new();
         let mut first: Option<&'static TensorType> = None;
@@ -113,7 +127,8 @@ impl Map {
             if found.is_quantized() {
                 return Err(NotRead::Quantized(name(), found.name));
             }
-            if source.change != Change::None && found.name != "F32" {
+            let stays = matches!(source.change, Change::None | Change::Ternary);
+            if !stays && found.name != "F32" {
                 return Err(NotRead::Change(name(), found.name));
             }
             let first = *first.get_or_insert(found);
@@ -133,7 +148,15 @@ impl Map {
         let size = size_of(tensor_type).ok_or_else(whole)?;
         let len = usize::try_from(elements).ok().and_then(|elements| elements.checked_mul(size));
         let (Some(len), true) = (len, moved == elements) else { return Err(whole()) };
-        Ok(Parts { tensor_type, shape, size, len, byte_order: gguf.byte_order, parts })
+        Ok(Parts {
+            tensor_type,
+            shape,
+            size,
+            len,
+            byte_order: gguf.byte_order,
+            parts,
+            number: None,
+        })
     }
 
     /// Writes all parameters to a safetensors file, one at a time.
@@ -211,11 +234,16 @@ struct Parts<'a> {
     byte_order: ByteOrder,
     /// Each lies within the parameter and within the bytes of its tensor.
     parts: Vec<(&'a Moves, Change, &'a [u8])>,
+    /// The only number, where it comes from no tensor.
+    number: Option<f32>,
 }
 
 impl Parts<'_> {
     /// The numbers, little-endian.
     fn numbers(&self, expert: u64) -> Option<Vec<u8>> {
+        if let Some(number) = self.number {
+            return Some(number.to_le_bytes().to_vec());
+        }
         let mut bytes = vec![0; self.len];
         for (moves, change, source) in &self.parts {
             let undo = |numbers: &mut [u8]| {
@@ -223,7 +251,7 @@ impl Parts<'_> {
                     numbers.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);
                 }
                 match change {
-                    Change::None => {}
+                    Change::None | Change::Ternary => {}
                     Change::PlusOne => change_each(numbers, |x| x - 1.0),
                     Change::NegativeExp => change_each(numbers, |x| (-x).ln()),
                 }
@@ -343,7 +371,19 @@ pub(crate) fn change(bytes: &mut [u8], change: Change) {
         Change::None => {}
         Change::PlusOne => change_each(bytes, |x| x + 1.0),
         Change::NegativeExp => change_each(bytes, |x| -x.exp()),
+        Change::Ternary => ternary(bytes),
     }
+}
+
+/// Rounds to -1, 0 and 1 times the mean without signs (`BitnetModel.weight_quant` of the converter).
+fn ternary(bytes: &mut [u8]) {
+    let (numbers, _) = bytes.as_chunks::<4>();
+    let sum: f64 = numbers.iter().map(|number| f64::from(f32::from_le_bytes(*number).abs())).sum();
+    // No tensor has so many numbers that their count is rounded.
+    #[allow(clippy::as_conversions)]
+    let mean = (sum / numbers.len().max(1) as f64) as f32;
+    let inverse = 1.0 / mean.max(1e-5);
+    change_each(bytes, |x| (x * inverse).round_ties_even().clamp(-1.0, 1.0) / inverse);
 }
 
 /// Calls `each` with the place in the parameter, the place in the tensor and the length of every run
@@ -384,5 +424,19 @@ pub(crate) fn runs(moves: &Moves, expert: u64, each: &mut dyn FnMut(u64, u64, u6
         if !went_on {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: the mean of 1, 2, 0.25 and 0.75 is 1.
+    #[test]
+    fn ternary_numbers() {
+        let bytes = |numbers: [f32; 4]| numbers.map(f32::to_le_bytes).concat();
+        let mut found = bytes([1.0, -2.0, 0.25, 0.75]);
+        change(&mut found, Change::Ternary);
+        assert_eq!(found, bytes([1.0, -1.0, 0.0, 1.0]));
     }
 }

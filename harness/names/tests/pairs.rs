@@ -15,11 +15,6 @@ use sha2::{Digest, Sha256};
 /// Whole pairs: `NAME.gguf` beside `NAME/` with `config.json` and `model.safetensors`.
 const VARIABLE: &str = "GGUF_ASSAY_PAIRS";
 
-<<<<<<< HEAD
-=======
-/// Pairs whose files end before the data.
-const HEADER_ONLY: [&str; 6] = ["gpt-oss", "llama-mixtral", "phi3", "qwen2", "qwen3", "qwen3moe"];
-
 /// Keys whose values the converter takes from tensors of the checkpoint, and not from its config.
 const KEYS_OF_TENSORS: [&str; 3] = [
     "qwen4exp.ple.layer_multipliers",
@@ -27,7 +22,6 @@ const KEYS_OF_TENSORS: [&str; 3] = [
     "qwen4exp.ple.head_vocab_sizes",
 ];
 
->>>>>>> arch2
 const FACTOR: &str = "the converter multiplies the weights by it";
 
 /// Fields that a file gives otherwise than the source's config, and why.
@@ -321,7 +315,20 @@ fn tolerance(change: Change, x: f32) -> f32 {
         // Both functions are within a unit in the last place, and the logarithm makes a relative
         // error an absolute one.
         Change::NegativeExp => 2.0 * f32::EPSILON * x.abs().max(1.0),
+        // The mean is summed in another order.
+        Change::Ternary => 4.0 * f32::EPSILON * x.abs(),
     }
+}
+
+/// Numbers as BitNet has them: -1, 0 or 1 times their mean without signs.
+fn ternary(numbers: &[f32]) -> Vec<f32> {
+    let mean = numbers.iter().map(|x| f64::from(x.abs())).sum::<f64>() / numbers.len() as f64;
+    let each = numbers.iter().map(|x| match f64::from(*x) / mean {
+        ratio if ratio > 0.5 => mean as f32,
+        ratio if ratio < -0.5 => -mean as f32,
+        _ => 0.0,
+    });
+    each.collect()
 }
 
 /// After the inverse transform every number is the source's bit for bit, unless it changed on the
@@ -339,7 +346,7 @@ fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
         .map(|source| checkpoint[source.parameter].name.as_str())
         .collect();
     for parameter in &map.parameters {
-        let change = parameter.sources[0].change;
+        let change = parameter.sources.first().map_or(Change::None, |source| source.change);
         for (expert, name) in (0..).zip(parameter.names()) {
             let values = map.read(&gguf, parameter, expert)?;
             let expected = &pair.source[&name];
@@ -350,9 +357,12 @@ fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
             if sha256(&values.bytes) == expected.sha256 {
                 continue;
             }
-            let Some(expected) = numbers(pair, &name).filter(|_| change != Change::None) else {
+            let Some(mut expected) = numbers(pair, &name).filter(|_| change != Change::None) else {
                 return Err(format!("{name}: other numbers than the source's").into());
             };
+            if change == Change::Ternary {
+                expected = ternary(&expected);
+            }
             let (found, _) = values.bytes.as_chunks::<4>();
             same(&name, found.len(), expected.len())?;
             for (found, expected) in found.iter().zip(expected) {
@@ -367,8 +377,8 @@ fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
 }
 
 /// The transform forwards gives the file's tensor bit for bit, of the source's own numbers where
-/// the inverse has others; `-exp(x)` to one step of the last place. Of factors, both ways: the source's
-/// numbers with its config, and the file's with the config that the file gives.
+/// the inverse has others; `-exp(x)` to one step of the last place, and BitNet's to a few. Of factors, both
+/// ways: the source's numbers with its config, and the file's with the config that the file gives.
 fn values_of_gguf(pair: &Pair) -> Result<(), Failed> {
     let gguf = pair.gguf()?;
     let map = Map::of(&gguf)?;
@@ -380,7 +390,8 @@ fn values_of_gguf(pair: &Pair) -> Result<(), Failed> {
             let source = numbers.map(|numbers| {
                 numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()
             });
-            let change = parameter.sources[0].change;
+            // One that a metadata key holds comes from no tensor.
+            let change = parameter.sources.first().map_or(Change::None, |source| source.change);
             let other = source.as_ref().filter(|_| change != Change::None).unwrap_or(&bytes);
             own.insert(name.clone(), other.clone());
             values.insert(name, source.unwrap_or(bytes));
@@ -406,7 +417,11 @@ fn forwards(
         let found = tensor.bytes(4, read).ok_or_else(|| format!("{} has no bytes", tensor.name))?;
         let expected = gguf.tensor_bytes(gguf.tensor(&tensor.name).unwrap()).unwrap();
         same(&tensor.name, found.len(), expected.len())?;
-        let at_most = u64::from(tensor.change == Change::NegativeExp);
+        let at_most = match tensor.change {
+            Change::NegativeExp => 1,
+            Change::Ternary => 4,
+            _ => 0,
+        };
         for (found, expected) in found.as_chunks::<4>().0.iter().zip(expected.as_chunks::<4>().0) {
             let (found, expected) = (f32::from_le_bytes(*found), f32::from_le_bytes(*expected));
             if steps(found, expected) > at_most {
@@ -432,8 +447,8 @@ fn every_value(pair: &Pair) -> Result<(), Failed> {
             |place: usize| tensors.tensor(&checkpoint[place].name).ok().map(|view| view.data());
         let found = tensor.bytes(4, read).ok_or_else(|| format!("{} has no bytes", tensor.name))?;
         let expected = gguf.tensor_bytes(gguf.tensor(&tensor.name).unwrap()).unwrap();
-        if tensor.change == Change::NegativeExp {
-            continue; // Held to one step by `values of gguf`.
+        if matches!(tensor.change, Change::NegativeExp | Change::Ternary) {
+            continue; // Held to a few steps by `values of gguf`.
         }
         if found != expected {
             return Err(format!("{}: other bytes than the file's", tensor.name).into());
