@@ -136,6 +136,7 @@ pub(crate) enum Origin {
     Is(Expression),
     CountOf(String),
     LargestOf(String),
+    SmallestOf(String),
     Present(String),
     PresentEach(Pattern),
     RowsOf(String),
@@ -299,7 +300,10 @@ impl Architecture {
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         let fields = self.config.iter().filter_map(|field| field.row.key.as_deref());
         let hyperparameters = self.hyperparameters.iter().filter_map(|each| match &each.origin {
-            Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => Some(key.as_str()),
+            Origin::Key(key)
+            | Origin::CountOf(key)
+            | Origin::LargestOf(key)
+            | Origin::SmallestOf(key) => Some(key.as_str()),
             _ => None,
         });
         fields.chain(hyperparameters)
@@ -459,6 +463,7 @@ impl Parts {
             origins.extend(row.is.as_deref().map(Expression::parse).transpose()?.map(Origin::Is));
             origins.extend(row.count_of.clone().map(Origin::CountOf));
             origins.extend(row.largest_of.clone().map(Origin::LargestOf));
+            origins.extend(row.smallest_of.clone().map(Origin::SmallestOf));
             origins.extend(row.present.clone().map(Origin::Present));
             let pattern = row.present_each.as_deref().map(Pattern::new);
             origins.extend(pattern.map(Origin::PresentEach));

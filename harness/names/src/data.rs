@@ -225,7 +225,7 @@ pub(crate) struct AbsentRow {
     pub(crate) note: String,
 }
 
-/// Where a hyperparameter comes from: exactly one of the first nine.
+/// Where a hyperparameter comes from: exactly one of the first ten.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HyperparameterRow {
@@ -237,6 +237,8 @@ pub(crate) struct HyperparameterRow {
     pub(crate) count_of: Option<String>,
     /// The largest element of the array of this key, or its only value.
     pub(crate) largest_of: Option<String>,
+    /// The smallest.
+    pub(crate) smallest_of: Option<String>,
     /// Whether there is a tensor of this name.
     pub(crate) present: Option<String>,
     /// Whether the layer has a tensor of this name.

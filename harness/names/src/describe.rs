@@ -108,6 +108,7 @@ impl Architecture {
                 Origin::Key(key) => self.full_key(key),
                 Origin::Is(expression) => expression.text().to_owned(),
                 Origin::CountOf(key) => format!("the length of {key}"),
+                Origin::SmallestOf(key) => format!("the smallest of {}", self.full_key(key)),
                 Origin::LargestOf(key) => format!("the largest of {}", self.full_key(key)),
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
                 Origin::PresentEach(tensor) => format!("whether the layer has {tensor}"),

@@ -184,16 +184,8 @@ impl Hyperparameters {
                 Origin::CountOf(key) => {
                     self.metadata.counts.get(key).map(|count| Value::Int((*count).into()))
                 }
-                Origin::LargestOf(key) => match self.metadata.held.get(key) {
-                    Some(Held::Each(values)) => {
-                        let ints = values.iter().filter_map(|value| match value {
-                            Value::Int(int) => Some(*int),
-                            _ => None,
-                        });
-                        ints.max().map(Value::Int)
-                    }
-                    _ => self.metadata.get(key, None),
-                },
+                Origin::LargestOf(key) => self.ints(key).max().map(Value::Int),
+                Origin::SmallestOf(key) => self.ints(key).min().map(Value::Int),
                 Origin::Present(tensor) => Some(Value::Bool(self.present.contains(tensor))),
                 Origin::PresentEach(_) => layer.map(|layer| {
                     Value::Bool(self.present_each.contains(&(each.name.as_str(), layer)))
@@ -228,6 +220,19 @@ impl Hyperparameters {
         values
     }
 
+    /// The integers of a key: of an array, or its only one.
+    fn ints(&self, key: &str) -> impl Iterator<Item = i128> {
+        let held = self.metadata.held.get(key);
+        let values = held.into_iter().flat_map(|held| match held {
+            Held::One(value) => std::slice::from_ref(value),
+            Held::Each(values) => values.as_slice(),
+        });
+        values.filter_map(|value| match value {
+            Value::Int(int) => Some(*int),
+            _ => None,
+        })
+    }
+
     fn first_layer(&self, name: &str, place: usize) -> Option<u64> {
         self.first_layers.get(name)?.get(place).copied()
     }
@@ -258,9 +263,10 @@ impl Hyperparameters {
     pub(crate) fn key_of(&self, name: &str) -> Option<String> {
         self.architecture.hyperparameters.iter().find(|each| each.name == name).and_then(|each| {
             match &each.origin {
-                Origin::Key(key) | Origin::CountOf(key) | Origin::LargestOf(key) => {
-                    Some(self.architecture.full_key(key))
-                }
+                Origin::Key(key)
+                | Origin::CountOf(key)
+                | Origin::LargestOf(key)
+                | Origin::SmallestOf(key) => Some(self.architecture.full_key(key)),
                 Origin::Is(is) => is
                     .names()
                     .into_iter()
