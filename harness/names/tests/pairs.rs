@@ -38,6 +38,7 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
     ("t5-mt5", "model_type", "MT5's files have T5's architecture"),
     ("t5-mt5", "n_positions", "MT5 has no such field, and the converter writes 512"),
     ("t5-umt5", "n_positions", "UMT5 has no such field, and the converter writes 512"),
+    ("qwen4exp", "make_ngram_vocab_size_divisible_by", "any divisor of the rows comes to them"),
     // In the weights.
     ("falcon-h1", "embedding_multiplier", FACTOR),
     ("falcon-h1", "lm_head_multiplier", FACTOR),
