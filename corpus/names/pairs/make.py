@@ -12,6 +12,7 @@ made up, since names and shapes need no tokenizer. Run by hand; what record.py k
 import json
 import logging
 import pathlib
+import re
 import sys
 
 import torch
@@ -31,6 +32,9 @@ BASE = dict(
     eos_token_id=2,
     tie_word_embeddings=False,
 )
+LATENT = dict(hidden_size=8, intermediate_size=12, num_key_value_heads=4, q_lora_rank=9, kv_lora_rank=10, qk_nope_head_dim=3, qk_rope_head_dim=2, v_head_dim=6)
+INDEXER = dict(index_topk=4, index_head_dim=7, index_n_heads=3)
+SMALL_EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=5)
 EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=8)
 # Two key heads, each with three value heads; llama.cpp takes one size for both.
 DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=3, linear_value_head_dim=3, linear_conv_kernel_dim=3, layer_types=["linear_attention", "full_attention"])
@@ -50,7 +54,7 @@ SIGLIP = dict(hidden_size=8, intermediate_size=12, num_hidden_layers=1, num_atte
 MROPE = dict(rope_type="default", rope_theta=1000000.0, mrope_section=[1, 1, 1])
 
 
-def add_next_token(folder):
+def add_next_token_of_qwen(folder):
     """The block that predicts one more token, which transformers neither loads nor saves: published
     checkpoints of Qwen have it as a layer of full attention under mtp."""
     path = folder / "model.safetensors"
@@ -67,7 +71,7 @@ def add_next_token(folder):
 
 
 def add_next_token_of_nemotron(folder):
-    """As add_next_token, but in two layers under mtp: one of attention and one of experts."""
+    """As add_next_token_of_qwen, but in two layers under mtp: one of attention and one of experts."""
     path = folder / "model.safetensors"
     tensors = load_file(path)
     more = {}
@@ -120,6 +124,13 @@ def publish_kimi(folder):
     tensors = load_file(path)
     names = {name: name.replace("block_sparse_moe", "mlp") if any(part in name for part in dense) else name for name in tensors}
     save_file({names[name]: tensor for name, tensor in tensors.items()}, path, {"format": "pt"})
+
+
+def publish_qwen4exp(folder):
+    """The name of layers that published configs have. transformers 5 makes indexed_attention of it, also
+    when the converter asks it for the config, which then writes that nothing is compressed."""
+    names = {"linear_attention": "linear_attention", "indexed_attention": "full_attention"}
+    edit_config(folder, lambda config: config.update(layer_types=[names[name] for name in config["layer_types"]]))
 
 
 def publish_nemotron(folder):
@@ -241,6 +252,35 @@ MODELS = {
     "stablelm": ("StableLmForCausalLM", dict(BASE, use_qkv_bias=True)),
     "nemotron": ("NemotronForCausalLM", dict(BASE, head_dim=4)),
     "gpt2": ("GPT2LMHeadModel", dict(vocab_size=24, n_positions=32, n_embd=16, n_layer=2, n_head=4, n_ctx=32)),
+    # Second wave: Cohere 2, GPT-NeoX, Apertus, GPT-BigCode, BitNet, GLM, DeepSeek's kin, and others.
+    "cohere2": ("Cohere2ForCausalLM", dict(BASE, intermediate_size=12, num_hidden_layers=4, sliding_window=16, tie_word_embeddings=True)),
+    "cohere2moe": ("Cohere2MoeForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=5), prefix_dense_intermediate_size=14, head_dim=6, sliding_window=16, num_experts=3, num_experts_per_tok=2, num_shared_experts=2, layer_types=["sliding_attention", "full_attention", "full_attention"], mlp_layer_types=["dense", "sparse", "sparse"], num_nextn_predict_layers=1, tie_word_embeddings=True)),
+    "gptneox": ("GPTNeoXForCausalLM", dict(vocab_size=24, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64, rotary_pct=0.5)),
+    "apertus": ("ApertusForCausalLM", dict(BASE)),
+    "starcoder": ("GPTBigCodeForCausalLM", dict(vocab_size=24, n_positions=32, n_embd=16, n_layer=2, n_head=4)),
+    "bitnet": ("BitNetForCausalLM", dict(BASE | dict(hidden_size=12, intermediate_size=14), tie_word_embeddings=True)),
+    "chatglm": ("GlmForCausalLM", dict(BASE, head_dim=4)),
+    "deepseek2-glm": ("Glm4MoeLiteForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, n_routed_experts=3, n_shared_experts=1, n_group=1, topk_group=1, first_k_dense_replace=1, num_nextn_predict_layers=1, mlp_layer_types=["dense", "sparse", "sparse"])),
+    "deepseek2-youtu": ("YoutuForCausalLM", dict(BASE | LATENT, tie_word_embeddings=True)),
+    "glm-dsa": ("GlmMoeDsaForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, n_routed_experts=3, n_shared_experts=1, first_k_dense_replace=1, num_nextn_predict_layers=1, indexer_types=["full", "shared", "full"])),
+    "deepseek32": ("DeepseekV32ForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, n_routed_experts=4, n_shared_experts=1, n_group=2, topk_group=1, first_k_dense_replace=1, num_nextn_predict_layers=1, scoring_func="sigmoid")),
+    "glm4moe-solar": ("SolarOpenForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, n_routed_experts=3, n_shared_experts=2, rope_parameters=dict(rope_type="default", rope_theta=1000000.0, partial_rotary_factor=1.0))),
+    "granite_swa": ("GraniteSWAForCausalLM", dict(BASE, sliding_window=16, layer_rope_theta=[0.0, 10000.0], no_rope_layers=[0, 1], attention_multiplier=0.5, embedding_multiplier=12.0, residual_multiplier=0.25, logits_scaling=8.0)),
+    "granite_swa-moe": ("GraniteMoeSWAForCausalLM", dict(BASE, intermediate_size=14, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, sliding_window=16, no_rope_layers=[1, 1])),
+    "exaone-moe": ("ExaoneMoeForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, sliding_window=16, num_experts=3, num_shared_experts=2, layer_types=["sliding_attention", "full_attention", "full_attention"], mlp_layer_types=["dense", "sparse", "dense"], first_k_dense_replace=1, num_nextn_predict_layers=1, scoring_func="sigmoid")),
+    "afmoe": ("AfmoeForCausalLM", dict(BASE, hidden_size=10, intermediate_size=14, num_hidden_layers=4, **SMALL_EXPERTS, head_dim=2, sliding_window=16, num_experts=3, num_shared_experts=2, num_dense_layers=3, mup_enabled=True, route_norm=True, score_func="sigmoid")),
+    "hunyuan-moe": ("HunYuanMoEV1ForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), head_dim=6, num_experts=3, moe_topk=2)),
+    "hy_v3": ("HYV3ForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, num_experts=3, num_shared_experts=2, mlp_layer_types=["dense", "sparse", "sparse"], num_nextn_predict_layers=1)),
+    "hy_v4": ("HYV4ForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, n_routed_experts=3, n_shared_experts=1, mlp_layer_types=["dense", "sparse"], indexer_types=["full", "shared"], hc_mult=3)),
+    "mistral3": ("Ministral3ForCausalLM", dict(BASE, head_dim=6, rope_parameters=dict(rope_type="yarn", rope_theta=1000000.0, factor=16.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.125))),
+    "minicpm3": ("MiniCPM3ForCausalLM", dict(BASE, num_key_value_heads=4, q_lora_rank=9, kv_lora_rank=10, qk_nope_head_dim=3, qk_rope_head_dim=2, tie_word_embeddings=True)),
+    "minicpm3-long": ("MiniCPM3ForCausalLM", dict(BASE | dict(intermediate_size=14), num_key_value_heads=4, q_lora_rank=9, kv_lora_rank=10, qk_nope_head_dim=3, qk_rope_head_dim=4, rope_parameters=dict(rope_type="longrope", rope_theta=10000.0, long_factor=[2.0, 3.0], short_factor=[1.0, 1.5], original_max_position_embeddings=32), tie_word_embeddings=False)),
+    "mimo2": ("MiMoV2FlashForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, v_head_dim=4, n_routed_experts=3, layer_types=["full_attention"] + ["sliding_attention"] * 4, mlp_layer_types=["dense", "sparse", "dense", "dense", "dense"], sliding_window=16)),
+    "dbrx": ("DbrxForCausalLM", dict(vocab_size=24, d_model=16, n_heads=4, n_layers=2, max_seq_len=64, attn_config=dict(kv_n_heads=2, clip_qkv=8.0, rope_theta=500000.0), ffn_config=dict(ffn_hidden_size=14, moe_num_experts=3, moe_top_k=2, hidden_size=16), rope_parameters=dict(rope_type="default", rope_theta=500000.0))),
+    "mellum": ("MellumForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, num_experts=3, sliding_window=16, layer_types=["full_attention", "sliding_attention"])),
+    "laguna": ("LagunaForCausalLM", dict(BASE | dict(hidden_size=10, intermediate_size=14), **SMALL_EXPERTS, head_dim=6, num_experts=3, shared_expert_intermediate_size=7, sliding_window=16, layer_types=["full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse"], num_attention_heads_per_layer=[4, 6], rope_parameters=dict(full_attention=dict(rope_type="yarn", rope_theta=500000.0, partial_rotary_factor=0.5, factor=4.0, original_max_position_embeddings=16, attention_factor=1.0, beta_fast=64.0, beta_slow=1.0), sliding_attention=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=1.0)))),
+    "hrm_text": ("HrmTextForCausalLM", dict(vocab_size=24, hidden_size=16, intermediate_size=12, num_hidden_layers=1, num_attention_heads=4, max_position_embeddings=64, head_dim=6, H_cycles=2, L_cycles=3, tie_word_embeddings=False)),
+    # End of the second wave.
     "glm4": ("Glm4ForCausalLM", dict(BASE, head_dim=4, attention_bias=True)),
     "command-r": ("CohereForCausalLM", dict(BASE, tie_word_embeddings=True)),
     "minimax-m2": ("MiniMaxM2ForCausalLM", dict(BASE, head_dim=6, num_local_experts=3, num_experts_per_tok=2, rotary_dim=4)),
@@ -299,12 +339,13 @@ MODELS = {
     "step35": ("Step3p7ForConditionalGeneration", dict(text_config=dict(BASE, head_dim=6, num_hidden_layers=3, layer_types=["full_attention", "sliding_attention", "full_attention"], mlp_layer_types=["dense", "sparse", "sparse"], num_sliding_attention_heads=6, n_routed_experts=3, num_experts_per_tok=2, moe_intermediate_size=10, share_expert_dim=7, sliding_window=16, rope_theta=[5000000.0, 10000.0, 5000000.0], partial_rotary_factors=[0.5, 1.0, 0.5]), vision_config=SIGLIP), publish_step35),
     "mamba2": ("Mamba2ForCausalLM", dict(vocab_size=24, hidden_size=16, num_hidden_layers=2, state_size=4, num_heads=8, head_dim=4, n_groups=2)),
     # Hybrids of attention and state spaces.
-    "qwen3next": ("Qwen3NextForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **DELTA), add_next_token),
+    "qwen3next": ("Qwen3NextForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **DELTA), add_next_token_of_qwen),
     "qwen3next-trunk": ("Qwen3NextForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **DELTA)),
-    "qwen35": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
+    "qwen35": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token_of_qwen),
     "qwen35-trunk": ("Qwen3_5ForCausalLM", dict(BASE, hidden_size=12, head_dim=8, **dict(DELTA, linear_num_value_heads=2), rope_parameters=SECTIONS)),
-    "qwen35moe": ("Qwen3_5MoeForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token),
+    "qwen35moe": ("Qwen3_5MoeForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, mtp_num_hidden_layers=1, **DELTA, rope_parameters=SECTIONS), add_next_token_of_qwen),
     "qwen4exp-plain": ("Qwen4ExpForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **dict(DELTA, layer_types=["linear_attention", "indexed_attention"]), rope_parameters=SECTIONS, **QSA)),
+    "qwen4exp": ("Qwen4ExpForCausalLM", dict(BASE, hidden_size=12, **EXPERTS, head_dim=8, num_experts=3, shared_expert_intermediate_size=10, **dict(DELTA, layer_types=["linear_attention", "indexed_attention"]), rope_parameters=SECTIONS, output_gate_type="sigmoid", hc_count=2, hc_lowrank=5, indexer_n_heads=2, indexer_kv_heads=1, indexer_head_dim=6, indexer_budget=8, indexer_compress_ratio=4, ple_layer_ids=[1], ple_embed_dim=12, ple_conv_kernel_size=2, ngram_size=3, heads_per_ngram=2, ngram_vocab_size_base=5, make_ngram_vocab_size_divisible_by=4, split_ngram_parts=1), publish_qwen4exp),
     "granitehybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2), rename_layers),
     "granitehybrid-dense": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=10, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=10, layer_types=["mamba", "attention"], **MAMBA2), rename_layers),
     "granitehybrid-bamba": ("BambaForCausalLM", dict(BASE, attn_layer_indices=[1], attn_rotary_emb=2, **MAMBA2)),
@@ -312,7 +353,7 @@ MODELS = {
     "granitemoe-hybrid": ("GraniteMoeHybridForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10, layer_types=["attention"] * 2, position_embedding_type="rope", **MAMBA2), rename_layers),
     "granitemoe-shared": ("GraniteMoeSharedForCausalLM", dict(BASE, **SCALES, intermediate_size=6, num_local_experts=3, num_experts_per_tok=2, shared_intermediate_size=10)),
     "nemotron_h": ("NemotronHForCausalLM", dict(BASE, hidden_size=12, head_dim=6, layers_block_type=["mamba", "mlp", "attention"], **NEMOTRON), publish_nemotron),
-    "nemotron_h_moe": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, routed_scaling_factor=2.5, n_group=3, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON)),
+    "nemotron_h_moe": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=4, n_shared_experts=1, moe_shared_expert_intermediate_size=10, routed_scaling_factor=2.5, n_group=2, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON)),
     "nemotron_h_moe-nextn": ("NemotronHForCausalLM", dict(BASE, **EXPERTS, hidden_size=12, head_dim=6, n_routed_experts=3, n_shared_experts=1, moe_shared_expert_intermediate_size=10, moe_latent_size=6, num_nextn_predict_layers=1, layers_block_type=["mamba", "moe", "attention"], **NEMOTRON), add_next_token_of_nemotron),
     "falcon-h1": ("FalconH1ForCausalLM", dict(BASE | FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False, embedding_multiplier=5.65, lm_head_multiplier=0.039, attention_in_multiplier=0.9, attention_out_multiplier=0.93, key_multiplier=0.39, ssm_in_multiplier=1.25, ssm_out_multiplier=0.23, mlp_multipliers=[0.88, 0.31], ssm_multipliers=[0.35, 0.25, 0.17, 0.5, 0.41])),
     "falcon-h1-plain": ("FalconH1ForCausalLM", dict(BASE | FALCON_H1, tie_word_embeddings=True)),
@@ -323,9 +364,118 @@ MODELS = {
     "t5-umt5": ("UMT5ForConditionalGeneration", dict(vocab_size=24, d_model=12, d_kv=6, d_ff=20, num_layers=2, num_decoder_layers=1, relative_attention_num_buckets=10, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
 }
 
+# Fields that only the published configs have. The converter fails without them, and transformers 5
+# takes them away when it reads a config, so that these are converted with config.json as it is.
+PUBLISHED = {
+    "cohere2": dict(rotary_pct=1.0),
+    "gptneox": dict(rotary_pct=0.5),
+    # 1bitLLM's, with code of its own: the converter does not map the norms of transformers' class.
+    "bitnet": dict(
+        architectures=["BitnetForCausalLM"],
+        model_type="llama",
+        hidden_act="silu",
+        input_bits=8,
+        weight_bits=1,
+    ),
+    "mimo2": dict(
+        rope_parameters=None,
+        rope_theta=5000000.0,
+        partial_rotary_factor=0.5,
+        swa_rope_theta=10000.0,
+        swa_head_dim=6,
+        swa_v_head_dim=4,
+        swa_num_attention_heads=4,
+        swa_num_key_value_heads=4,
+        hybrid_layer_pattern=[0, 1],
+        topk_method="noaux_tc",
+        scoring_func="sigmoid",
+        layernorm_epsilon=0.00001,
+    ),
+    "hunyuan-moe": dict(moe_topk=[2, 2], moe_intermediate_size=[14, 14], num_shared_expert=[1, 1]),
+}
+
+# What transformers 5.24.0 calls otherwise than the published checkpoints. Of hy_v4 it reads their names,
+# too: when it writes, it puts a prefix in the wrong place and renames more gates than it read.
+RENAMED = {
+    "bitnet": {r"\.attn_sub_norm\.": ".inner_attn_ln.", r"\.ffn_sub_norm\.": ".ffn_layernorm."},
+    "hy_v4": {
+        r"\.hc_pre\.hc_(attn|mlp)_layer\.hc_": r".hc_\1_layer.hc_pre.hc_",
+        r"\.hc_pre\.hc_head\.": r".hc_head.",
+        r"\.mlp\.(shared_experts\.)?linear_gate\.": r".mlp.\1gate_proj.",
+    },
+    "mimo2": {r"\.mtp\.layers\.(\d)\.post_attention_layernorm\.": r".mtp.layers.\1.pre_mlp_layernorm."},
+}
+
+# Published checkpoints have blocks behind the last layer that predict more tokens, which transformers'
+# own classes do not load. To make one, a model of more layers is saved: what the last are called, and the
+# shapes of what each has beside. `{0}` is the block's number behind all layers, `{1}` among its own kind.
+W, V = "width", "vocabulary"
+NEXT_TOKEN_OF_DEEPSEEK = ("model.layers.{0}", {
+    "model.layers.{0}.eh_proj": (W, 2),
+    "model.layers.{0}.enorm": (W,),
+    "model.layers.{0}.hnorm": (W,),
+    "model.layers.{0}.embed_tokens": (V, W),
+    "model.layers.{0}.shared_head.norm": (W,),
+    "model.layers.{0}.shared_head.head": (V, W),
+})
+NEXT_TOKEN = {
+    "deepseek2-glm": NEXT_TOKEN_OF_DEEPSEEK,
+    "glm-dsa": NEXT_TOKEN_OF_DEEPSEEK,
+    "deepseek32": NEXT_TOKEN_OF_DEEPSEEK,
+    "cohere2moe": NEXT_TOKEN_OF_DEEPSEEK,
+    "exaone-moe": ("mtp.layers.{1}", {
+        "mtp.fc": (W, 2),
+        "mtp.pre_fc_norm_embedding": (W,),
+        "mtp.pre_fc_norm_hidden": (W,),
+        "mtp.norm": (W,),
+    }),
+    "hy_v3": ("model.layers.{0}", {
+        "model.layers.{0}.eh_proj": (W, 2),
+        "model.layers.{0}.enorm": (W,),
+        "model.layers.{0}.hnorm": (W,),
+        "model.layers.{0}.final_layernorm": (W,),
+    }),
+    "mimo2": ("model.mtp.layers.{1}", {
+        "model.mtp.layers.{1}.eh_proj": (W, 2),
+        "model.mtp.layers.{1}.enorm": (W,),
+        "model.mtp.layers.{1}.hnorm": (W,),
+        "model.mtp.layers.{1}.final_layernorm": (W,),
+    }),
+}
+# How many there are where no field says so.
+NEXT_TOKEN_BLOCKS = {"mimo2": 3}
+
+
+def next_token_blocks(name, values):
+    if name not in NEXT_TOKEN:
+        return 0
+    return values.get("num_nextn_predict_layers") or NEXT_TOKEN_BLOCKS[name]
+
+
+def add_next_token(name, fields, layers, path):
+    """Makes the last layers of a saved model the blocks that predict more tokens."""
+    prefix, shapes = NEXT_TOKEN[name]
+    tensors = load_file(path)
+    sizes = {W: fields["hidden_size"], V: fields["vocab_size"], 2: 2 * fields["hidden_size"]}
+    for block in range(fields["num_hidden_layers"] - layers):
+        numbers = layers + block, block
+        old, new = f"model.layers.{numbers[0]}.", prefix.format(*numbers) + "."
+        tensors = {key.replace(old, new): tensor for key, tensor in tensors.items()}
+        for key, shape in shapes.items():
+            shape = [sizes[size] for size in shape]
+            tensors[f"{key.format(*numbers)}.weight"] = torch.randn(shape) * 0.3
+    save_file(tensors, path, {"format": "pt"})
+    for field, value in fields.items():
+        if isinstance(value, list) and len(value) == fields["num_hidden_layers"]:
+            fields[field] = value[:layers]
+    fields["num_hidden_layers"] = layers
+
 
 def make_model(name, folder):
     kind, values, *publish = MODELS[name]
+    layers = values.get("num_hidden_layers")
+    if more := next_token_blocks(name, values):
+        values = dict(values, num_hidden_layers=layers + more)
     model_class = getattr(transformers, kind)
     torch.manual_seed(len(name))
     config_class = model_class.config_class
@@ -350,6 +500,15 @@ def make_model(name, folder):
         (folder / "memory.json").write_text(json.dumps(memory))
     for edit in publish:
         edit(folder)
+    config = folder / "config.json"
+    fields = json.loads(config.read_text()) | PUBLISHED.get(name, {})
+    if name in NEXT_TOKEN:
+        add_next_token(name, fields, layers, folder / "model.safetensors")
+    for old, new in RENAMED.get(name, {}).items():
+        path = folder / "model.safetensors"
+        tensors = load_file(path)
+        save_file({re.sub(old, new, key): tensor for key, tensor in tensors.items()}, path, {"format": "pt"})
+    config.write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
 
 
 def convert(llama_cpp, folder, out):
@@ -367,17 +526,18 @@ def convert(llama_cpp, folder, out):
         self.gguf_writer.add_token_list([f"t{number}" for number in range(size)])
         self.gguf_writer.add_token_types([gguf.TokenType.NORMAL] * size)
 
-    model_class.set_vocab = set_vocab
-    # The converter's option --no-mtp.
-    names = load_file(folder / "model.safetensors").keys()
-    model_class.no_mtp = not any(name.startswith("mtp.") or ".eh_proj." in name for name in names)
+    # The converter's option --no-mtp, for models whose config counts blocks that the checkpoint lacks.
+    saved = load_file(folder / "model.safetensors")
+    model_class.no_mtp = out.stem not in NEXT_TOKEN and not any(name.startswith("mtp.") or ".eh_proj." in name for name in saved)
     # Gemma 3 cuts its embedding to what a tokenizer has.
     tokenizer = {"model": {"vocab": {f"t{n}": n for n in range(size)}}, "added_tokens": []}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     # The converter asks transformers for the config, and only takes config.json where transformers does
-    # not know the class: transformers 5 gives every Nemotron-H experts, and Step 3.5 other fields.
-    as_is = {"hparams": hparams} if out.stem in ("nemotron_h", "step35") else {}
-    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, **as_is)
+    # not know the class: transformers 5 gives every Nemotron-H experts, and the layers of Qwen4-Exp another
+    # name, and Step 3.5 other fields.
+    as_it_is = out.stem in PUBLISHED or out.stem in ("nemotron_h", "qwen4exp", "step35")
+    model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, hparams=hparams if as_it_is else None)
+    type(getattr(model, "impl", model)).set_vocab = set_vocab
     model.write()
     (folder / "tokenizer.json").unlink()
 

@@ -21,6 +21,7 @@ import sys
 DELTA = ("norm.weight", ".A_log", "pre_fc_norm_embedding.weight", "pre_fc_norm_hidden.weight")
 # Tensors whose numbers do not come back bit for bit, by the end or ends of their names.
 INEXACT = {
+    "bitnet": "_proj.weight",
     "gemma": "norm.weight",
     "gemma2": "norm.weight",
     "gemma3": "norm.weight",
@@ -35,6 +36,7 @@ INEXACT = {
     "qwen35": DELTA,
     "qwen35-trunk": DELTA,
     "qwen35moe": DELTA,
+    "qwen4exp": ("norm.weight", ".A_log", ".norm_conv.weight", ".norm_key.weight", ".norm_query.weight", "_layernorm.weight"),
     "granitehybrid": ".A_log",
     "granitehybrid-dense": ".A_log",
     "granitehybrid-bamba": ".A_log",

@@ -21,6 +21,17 @@ fn a_subject_that_reads_and_dequantizes() {
     assert!(text.ends_with("the adapter speaks the protocol\n"), "{text}");
 }
 
+#[test]
+fn a_subject_that_maps_names() {
+    let (text, status) = adapter_check(&format!("'{ASSAY}' serve reference"));
+    assert_eq!(status, Some(0), "{text}");
+    let pairs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs");
+    let pairs = std::fs::read_dir(pairs).unwrap().flatten().filter(|entry| entry.path().is_dir());
+    let both_ways = 2 * pairs.count();
+    let names = format!("names     {both_ways} with names, 0 refused, 0 not implemented\n");
+    assert!(text.contains(&names), "{text}");
+}
+
 /// What is said of an adapter that describes itself so, and answers every request with one number.
 #[cfg(unix)]
 fn check_one_number(describe: &str) -> (String, Option<i32>) {
@@ -58,7 +69,7 @@ fn what_is_off_in_its_description_is_named() {
     assert_eq!(status, Some(1), "{text}");
     for off in [
         "describe: `version` is empty",
-        "describe: `ops` has quantize: there are read and dequantize",
+        "describe: `ops` has quantize: there are read, dequantize, map_names",
         "describe: `types` has q9: ",
     ] {
         assert!(text.contains(off), "{off}: {text}");

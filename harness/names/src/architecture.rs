@@ -10,7 +10,9 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::config;
-use crate::data::{AbsentRow, Change, ConfigRow, DataFile, Include, OneOrMany, TensorRow, Within};
+use crate::data::{
+    AbsentRow, Change, ConfigRow, DataFile, Include, KeyedRow, OneOrMany, TensorRow, Within,
+};
 use crate::expression::{Expression, Value};
 use crate::hyperparameters::{Held, Metadata};
 use crate::pattern::{Pattern, key_of};
@@ -51,6 +53,7 @@ pub struct Architecture {
     pub(crate) source: String,
     pub(crate) classes: Vec<Class>,
     pub(crate) rows: Vec<Row>,
+    pub(crate) keyed: Vec<Keyed>,
     pub(crate) dropped: Vec<Dropped>,
     pub(crate) config: Vec<Field>,
     pub(crate) absent: Vec<AbsentRow>,
@@ -89,8 +92,12 @@ pub(crate) struct Row {
     pub(crate) alternatives: Vec<Alternative>,
     pub(crate) change: Change,
     pub(crate) when: Option<Expression>,
+    /// The layer from which the parameters count theirs; the first if there is none.
+    pub(crate) from_layer: Option<Expression>,
     pub(crate) optional: bool,
     pub(crate) instead_of: Vec<Pattern>,
+    /// The layer of the parameters, where the tensor is of none.
+    pub(crate) layer: Option<Expression>,
     pub(crate) note: Option<String>,
 }
 
@@ -137,6 +144,15 @@ pub(crate) fn viewed_dims(dims: &[u64], blocks: Option<&TensorType>) -> Option<V
     Some(viewed)
 }
 
+/// A parameter of one number for each layer, which a file has in a metadata key.
+#[derive(Debug)]
+pub(crate) struct Keyed {
+    pub(crate) key: String,
+    pub(crate) parameter: Pattern,
+    /// In torch's order.
+    pub(crate) shape: Vec<u64>,
+}
+
 /// A parameter that a file does not hold.
 #[derive(Debug)]
 pub(crate) struct Dropped {
@@ -160,10 +176,11 @@ pub(crate) struct Field {
     pub(crate) row: ConfigRow,
     pub(crate) value: Option<Expression>,
     pub(crate) from: Option<Expression>,
+    pub(crate) blocks: Option<Expression>,
+    pub(crate) leading: Option<Expression>,
     pub(crate) default: Option<Expression>,
     pub(crate) when: Option<Expression>,
     pub(crate) written_when: Option<Expression>,
-    pub(crate) blocks: Option<Expression>,
 }
 
 #[derive(Debug)]
@@ -189,9 +206,12 @@ pub(crate) enum Origin {
     LargestOf(String),
     FirstOf(String),
     LastOf(String),
+    SmallestOf(String),
     Present(String),
     LargestIn(String),
     PresentEach(Pattern),
+    RowsOf(String),
+    PartsOf(String),
     First(Expression),
     Step(Expression),
 }
@@ -256,6 +276,9 @@ impl SourceTable {
     }
 }
 
+/// How keys begin that do not stand behind the architecture's name.
+const ALONE: [&str; 3] = ["general.", "tokenizer.", "xielu."];
+
 impl Architecture {
     /// Every architecture that there is a map of, by name.
     pub fn all() -> &'static [Architecture] {
@@ -306,17 +329,24 @@ impl Architecture {
         Err(UnknownArchitecture { name: name.to_owned(), known, nearest })
     }
 
-    /// The architecture that a checkpoint with this config becomes, by its `model_type` and, where
-    /// several have that, by what else tells them apart. `None` if there is no map of it.
+    /// The architecture that a checkpoint with this config becomes: by its class, or else by its
+    /// `model_type`, which some classes share with what they come from, and where several have that by
+    /// what else tells them apart. `None` if there is no map of it.
     pub fn of_config(config: &Json) -> Option<&'static Architecture> {
-        let name = config.get("model_type")?.as_str()?;
-        Architecture::all().iter().find(|architecture| {
-            architecture.classes.iter().any(|class| {
-                let chosen = class.chosen_when.as_ref();
-                class.model_type == name
-                    && chosen.is_none_or(|chosen| config::holds(config, chosen))
-            })
-        })
+        let class = config.get("architectures").and_then(|list| list.get(0)?.as_str());
+        let model_type = config.get("model_type").and_then(Json::as_str);
+        let is_chosen = |class: &Class| {
+            let chosen = class.chosen_when.as_ref();
+            chosen.is_none_or(|chosen| config::holds(config, chosen))
+        };
+        let find = |fits: &dyn Fn(&Class) -> bool| {
+            let fit = Architecture::all().iter().filter(|architecture| {
+                architecture.classes.iter().any(|class| fits(class) && is_chosen(class))
+            });
+            fit.min_by_key(|architecture| Some(architecture.name()) != model_type)
+        };
+        find(&|each| Some(each.name.as_str()) == class)
+            .or_else(|| find(&|each| Some(each.model_type.as_str()) == model_type))
     }
 
     /// `general.architecture`.
@@ -354,16 +384,18 @@ impl Architecture {
             Origin::Key(key)
             | Origin::CountOf(key)
             | Origin::LargestOf(key)
+            | Origin::SmallestOf(key)
             | Origin::FirstOf(key)
             | Origin::LastOf(key) => Some(key.as_str()),
             _ => None,
         });
-        fields.chain(hyperparameters)
+        let keyed = self.keyed.iter().map(|each| each.key.as_str());
+        fields.chain(hyperparameters).chain(keyed)
     }
 
     /// The whole key for one of [`keys`](Architecture::keys).
     pub(crate) fn full_key(&self, key: &str) -> String {
-        if key.starts_with("general.") || key.starts_with("tokenizer.") {
+        if ALONE.iter().any(|start| key.starts_with(start)) {
             key.to_owned()
         } else {
             format!("{}.{key}", self.name)
@@ -447,6 +479,7 @@ impl Architecture {
             source: file.source,
             classes,
             rows: parts.rows,
+            keyed: parts.keyed,
             dropped: parts.dropped,
             config: parts.config,
             absent: parts.absent,
@@ -464,6 +497,7 @@ impl Architecture {
 #[derive(Default)]
 struct Parts {
     rows: Vec<Row>,
+    keyed: Vec<Keyed>,
     dropped: Vec<Dropped>,
     config: Vec<Field>,
     absent: Vec<AbsentRow>,
@@ -512,6 +546,7 @@ impl Parts {
             let error = |error| format!("{}: {error}", row.gguf);
             self.rows.push(parse_row(row, when, optional, rename).map_err(error)?);
         }
+        self.keyed.extend(file.keyed.iter().map(parse_keyed).collect::<Result<Vec<_>, _>>()?);
         for row in &file.dropped {
             let parameter = Pattern::new(&row.transformers);
             self.dropped.push(Dropped { parameter, note: row.note.clone() });
@@ -529,7 +564,10 @@ impl Parts {
             let field = parse_field(row).map_err(|error| format!("{name}: {error}"))?;
             self.config.push(field);
         }
-        self.absent.retain(|old| !file.absent.iter().any(|row| row.field == old.field));
+        self.absent.retain(|old| {
+            let told = file.config.iter().any(|row| row.field.as_ref() == Some(&old.field));
+            !told && !file.absent.iter().any(|row| row.field == old.field)
+        });
         self.absent.extend(file.absent.iter().cloned());
         for (name, row) in &file.hyperparameters {
             let mut origins = Vec::new();
@@ -539,10 +577,13 @@ impl Parts {
             origins.extend(row.largest_of.clone().map(Origin::LargestOf));
             origins.extend(row.first_of.clone().map(Origin::FirstOf));
             origins.extend(row.last_of.clone().map(Origin::LastOf));
+            origins.extend(row.smallest_of.clone().map(Origin::SmallestOf));
             origins.extend(row.present.clone().map(Origin::Present));
             origins.extend(row.largest_in.clone().map(Origin::LargestIn));
             let pattern = row.present_each.as_deref().map(Pattern::new);
             origins.extend(pattern.map(Origin::PresentEach));
+            origins.extend(row.rows_of.clone().map(Origin::RowsOf));
+            origins.extend(row.parts_of.clone().map(Origin::PartsOf));
             origins.extend(
                 row.first.as_deref().map(Expression::parse).transpose()?.map(Origin::First),
             );
@@ -580,7 +621,8 @@ impl Parts {
     }
 }
 
-/// The metadata of an example; the number under `tokenizer.ggml.tokens` is how many there are.
+/// The metadata of an example; the number under `tokenizer.ggml.tokens` is how many there are, and one
+/// under a tensor's name how many rows it has.
 fn example(rows: &BTreeMap<String, toml::Value>) -> Result<Metadata, String> {
     let mut metadata = Metadata { most_layers: 64, ..Metadata::default() };
     for (key, value) in rows {
@@ -594,6 +636,10 @@ fn example(rows: &BTreeMap<String, toml::Value>) -> Result<Metadata, String> {
         let held = match value {
             toml::Value::Integer(count) if key == "tokenizer.ggml.tokens" => {
                 metadata.counts.insert(key.clone(), u64::try_from(*count).unwrap_or(0));
+                continue;
+            }
+            toml::Value::Integer(count) if key.ends_with(".weight") => {
+                metadata.rows.insert(key.clone(), u64::try_from(*count).unwrap_or(0));
                 continue;
             }
             toml::Value::Array(values) => {
@@ -632,7 +678,8 @@ fn parse_row(
     let rank = dims.len();
     let parameters = row.transformers.as_slice().iter().map(|name| renamed(name, rename));
     let parameters = &parameters.collect::<Vec<_>>()[..];
-    let mut pieces = pieces(&tensor, rank, parameters, &row.view, &[row.value])?;
+    let count = row.count.as_deref().unwrap_or("n_expert");
+    let mut pieces = pieces(&tensor, rank, count, parameters, &row.view, &[row.value])?;
     let scales = row.scale.as_slice();
     if !matches!(scales.len(), 0 | 1) && scales.len() != pieces.len() {
         return Err("as many scales as views, or one".into());
@@ -651,10 +698,15 @@ fn parse_row(
         });
         let parameters = each.transformers.as_slice().iter().map(|name| renamed(name, rename));
         let parameters = &parameters.collect::<Vec<_>>()[..];
-        let pieces = self::pieces(&tensor, rank, parameters, &each.view, &each.value)?;
+        let pieces = self::pieces(&tensor, rank, count, parameters, &each.view, &each.value)?;
         Ok(Alternative { pieces, blocks: blocks.transpose()? })
     });
     let alternatives = alternatives.collect::<Result<Vec<_>, String>>()?;
+    if row.value == Change::Ternary
+        && !matches!(pieces.as_slice(), [piece] if piece.view.is_identity())
+    {
+        return Err("a mean is of one whole parameter".into());
+    }
     let condition = both(when, row.when.as_deref());
     Ok(Row {
         dims,
@@ -662,25 +714,28 @@ fn parse_row(
         alternatives,
         change: row.value,
         when: condition.as_deref().map(Expression::parse).transpose()?,
+        from_layer: row.from_layer.as_deref().map(Expression::parse).transpose()?,
         optional: optional || row.optional || !row.instead_of.is_empty(),
         instead_of: row.instead_of.iter().map(|text| Pattern::new(text)).collect(),
+        layer: row.layer.as_deref().map(Expression::parse).transpose()?,
         note: row.note.clone(),
         tensor,
     })
 }
 
 /// The parameters that a tensor stands for, or that may be in their place. Of `changes` there is
-/// one for each, one for all, or none.
+/// one for each, one for all, or none; `count` is how many experts there are.
 fn pieces(
     tensor: &Pattern,
     rank: usize,
+    count: &str,
     parameters: &[String],
     views: &OneOrMany,
     changes: &[Change],
 ) -> Result<Vec<Piece>, String> {
     let views = views.as_slice();
     let view = |parameter: &str, text: Option<&String>| match text {
-        Some(text) => View::parse(text),
+        Some(text) => View::parse(text, count),
         None if Pattern::new(parameter).has_expert() && !tensor.has_expert() => {
             Ok(View::stack(rank))
         }
@@ -713,6 +768,14 @@ fn pieces(
 /// A default that is no value.
 pub(crate) const NULL: &str = "null";
 
+fn parse_keyed(row: &KeyedRow) -> Result<Keyed, String> {
+    let parameter = Pattern::new(&row.transformers);
+    if !parameter.has_layer() || row.shape.iter().any(|size| *size != 1) {
+        return Err(format!("{}: a key has one number of each layer", row.transformers));
+    }
+    Ok(Keyed { key: row.key.clone(), parameter, shape: row.shape.clone() })
+}
+
 fn parse_field(row: &ConfigRow) -> Result<Field, String> {
     let parse = |text: &Option<String>| text.as_deref().map(Expression::parse).transpose();
     if row.key.is_some() != row.key_type.is_some() {
@@ -721,10 +784,11 @@ fn parse_field(row: &ConfigRow) -> Result<Field, String> {
     Ok(Field {
         value: parse(&row.value)?,
         from: parse(&row.from)?,
+        blocks: parse(&row.blocks)?,
+        leading: parse(&row.leading)?,
         default: parse(&row.default.clone().filter(|text| text != NULL))?,
         when: parse(&row.when)?,
         written_when: parse(&row.written_when)?,
-        blocks: parse(&row.blocks)?,
         row: row.clone(),
     })
 }

@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use gguf_assay_format::{OwnedValue, TensorType, escape};
 use serde_json::Value as Json;
 
-use crate::architecture::{Architecture, Class, Row, viewed_dims};
+use crate::architecture::{Architecture, Class, Origin, Row, viewed_dims};
 use crate::config;
 use crate::data::Change;
 use crate::expression::{Expression, Failure};
-use crate::hyperparameters::Hyperparameters;
+use crate::hyperparameters::{Hyperparameters, Metadata};
 use crate::map::{
     Finding, MISSING_LISTED, MissingList, MissingTensor, because, class_of, expected_dims,
 };
-use crate::pattern::Numbers;
+use crate::pattern::{Numbers, key_of};
 use crate::values::{self, Way};
 use crate::view::{Moves, product};
 
@@ -36,6 +36,9 @@ pub struct CheckpointMap {
     pub class: &'static Class,
     /// The tensors of the GGUF file.
     pub tensors: Vec<GgufTensor>,
+    /// Parameters whose only number is one of a metadata key, by their place in the checkpoint, and
+    /// the key. [`metadata`](CheckpointMap::metadata) does not have it: the numbers are not looked at.
+    pub keyed: Vec<(usize, String)>,
     /// Parameters that the file does not hold, by their place in the checkpoint, and why.
     pub dropped: Vec<(usize, &'static str)>,
     /// What is wrong.
@@ -129,6 +132,35 @@ fn named_class(architecture: &'static Architecture, config: &Json) -> Option<&'s
     architecture.classes.iter().find(|class| class.name == name)
 }
 
+/// The rows and parts of tensors that the architecture asks for.
+fn count_rows(
+    architecture: &Architecture,
+    checkpoint: &[CheckpointTensor],
+    plain: &[Cow<'_, str>],
+    metadata: &mut Metadata,
+) {
+    let asked = architecture.hyperparameters.iter().filter_map(|each| match &each.origin {
+        Origin::RowsOf(tensor) | Origin::PartsOf(tensor) => Some(tensor),
+        _ => None,
+    });
+    for tensor in asked.collect::<BTreeSet<_>>() {
+        let rows = architecture.rows_of_tensor(tensor).iter();
+        let pieces = rows.filter_map(|place| architecture.rows.get(*place)).flat_map(|r| &r.pieces);
+        let pieces: Vec<_> = pieces.collect();
+        let is_part = |name: &str| pieces.iter().any(|p| p.parameter.matches(name).is_some());
+        let parts = checkpoint.iter().zip(plain).filter(|(_, name)| is_part(name));
+        let (mut rows, mut count) = (0u64, 0u64);
+        for (part, _) in parts {
+            rows = rows.saturating_add(part.shape.first().copied().unwrap_or(0));
+            count = count.saturating_add(1);
+        }
+        if count > 0 {
+            metadata.rows.insert(tensor.clone(), rows);
+            metadata.parts.insert(tensor.clone(), count);
+        }
+    }
+}
+
 /// The parameters of one tensor that is to be made: form, piece, expert and place in the
 /// checkpoint.
 type Found = Vec<(usize, usize, u64, usize)>;
@@ -157,7 +189,9 @@ impl CheckpointMap {
                 let Some(numbers) = row.tensor.matches(tensor) else { return false };
                 // Of parameters for each expert, the first tells.
                 let numbers = Numbers { expert: Some(0), ..numbers };
+                // Where layers are counted from is not known yet.
                 row.instead_of.is_empty()
+                    && row.from_layer.is_none()
                     && row
                         .pieces
                         .iter()
@@ -166,11 +200,14 @@ impl CheckpointMap {
         };
         let most = checkpoint.len().saturating_add(64).try_into().unwrap_or(u64::MAX);
         let (metadata, written) = config::metadata(architecture, config, most, &present);
+        let mut metadata = metadata;
+        count_rows(architecture, checkpoint, &plain, &mut metadata);
         let hyperparameters = Hyperparameters::new(architecture, metadata, &present);
         let mut map = CheckpointMap {
             architecture,
             class: named_class(architecture, config).unwrap_or(class_of(&hyperparameters)),
             tensors: Vec::new(),
+            keyed: Vec::new(),
             dropped: Vec::new(),
             findings: Vec::new(),
             metadata: written
@@ -179,6 +216,7 @@ impl CheckpointMap {
                 .collect(),
         };
         let made = map.sort(&hyperparameters, checkpoint, &plain);
+        map.missing_of_keys(&hyperparameters, checkpoint);
         let mut missing_names = BTreeSet::new();
         for ((layer, place), found) in &made {
             if let Some(row) = architecture.rows.get(*place) {
@@ -239,8 +277,21 @@ impl CheckpointMap {
                 });
                 for (form, number, piece) in pieces {
                     let Some(mut numbers) = piece.parameter.matches(name) else { continue };
-                    if row.tensor.has_layer() && !piece.parameter.has_layer() {
-                        numbers.layer = hyperparameters.count("n_layer");
+                    let names = hyperparameters.at(None);
+                    if row.layer.is_some() {
+                        if names.layer_of(row, None) != numbers.layer {
+                            continue;
+                        }
+                        numbers.layer = None;
+                    } else if row.tensor.has_layer() {
+                        // A parameter without a number is of the block behind the last layer, or of
+                        // the first of those that count theirs from another.
+                        numbers.layer = match (numbers.layer, &row.from_layer) {
+                            (None, None) => hyperparameters.count("n_layer"),
+                            (layer, _) => {
+                                Some(layer.unwrap_or(0).saturating_add(names.first_layer(row)))
+                            }
+                        };
                     }
                     if let (Some(layer), Some(blocks)) = (numbers.layer, blocks)
                         && layer >= blocks
@@ -261,6 +312,29 @@ impl CheckpointMap {
             if has_place {
                 continue;
             }
+            let key = key_of(name);
+            let keyed = architecture.keyed.iter().find(|keyed| {
+                keyed.parameter.key() == key && keyed.parameter.matches(name).is_some()
+            });
+            if let Some(keyed) = keyed {
+                let layer = keyed.parameter.matches(name).and_then(|each| each.layer);
+                let layers = hyperparameters.count("n_layer");
+                if layers.is_some_and(|layers| layer >= Some(layers)) {
+                    let layers = layers.unwrap_or(0);
+                    reason = Some(format!("there are {layers} layers, counted from 0"));
+                } else if keyed.shape != tensor.shape {
+                    self.findings.push(Finding::Shape {
+                        name: escaped(),
+                        found: tensor.shape.clone(),
+                        expected: keyed.shape.clone(),
+                        because: format!("it is a number of {}", keyed.key),
+                    });
+                    continue;
+                } else {
+                    self.keyed.push((at, architecture.full_key(&keyed.key)));
+                    continue;
+                }
+            }
             match architecture.dropped.iter().find(|dropped| dropped.matches(name)) {
                 Some(dropped) => self.dropped.push((at, &dropped.note)),
                 None => self.findings.push(Finding::Unmapped {
@@ -272,6 +346,33 @@ impl CheckpointMap {
             }
         }
         made
+    }
+
+    /// What should be in metadata keys and is not.
+    fn missing_of_keys(
+        &mut self,
+        hyperparameters: &Hyperparameters,
+        checkpoint: &[CheckpointTensor],
+    ) {
+        let layers = hyperparameters.count("n_layer").unwrap_or(0);
+        for keyed in &self.architecture.keyed {
+            let there: BTreeSet<u64> = self
+                .keyed
+                .iter()
+                .filter_map(|(at, _)| keyed.parameter.matches(&checkpoint.get(*at)?.name)?.layer)
+                .filter(|layer| *layer < layers)
+                .collect();
+            let count = layers.saturating_sub(there.len().try_into().unwrap_or(u64::MAX));
+            if count == 0 {
+                continue;
+            }
+            let gaps = (0..layers).filter(|layer| !there.contains(layer)).take(MISSING_LISTED);
+            let parameters = gaps
+                .map(|layer| keyed.parameter.name(Numbers { layer: Some(layer), expert: None }));
+            let name = self.architecture.full_key(&keyed.key);
+            let first = vec![MissingTensor { name, parameters: parameters.collect() }];
+            self.findings.push(Finding::Missing { first, count, empty_blocks: 0 });
+        }
     }
 
     /// Makes a tensor of the parameters that were found for it. Returns the hyperparameter that is
@@ -363,9 +464,9 @@ impl CheckpointMap {
                 whole = false;
                 let tried = there.saturating_add(MISSING_LISTED.try_into().unwrap_or(0));
                 let gaps = (0..count.min(tried)).filter(|expert| !experts.contains(expert));
-                let parameters = gaps
-                    .take(MISSING_LISTED)
-                    .map(|expert| piece.parameter.name(Numbers { layer, expert: Some(expert) }));
+                let parameters = gaps.take(MISSING_LISTED).map(|expert| {
+                    hyperparameters.parameter(row, piece, Numbers { layer, expert: Some(expert) })
+                });
                 self.findings.push(Finding::Missing {
                     first: vec![MissingTensor {
                         name: name.clone(),

@@ -65,7 +65,13 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
                 Some(Held::One(value)) => named(field, value.clone()),
                 Some(Held::Each(values)) => {
                     let most = field.row.list.map_or(values.len(), |[of_field, _]| of_field);
-                    values.iter().take(most).map(|value| named(field, value.clone())).collect()
+                    let shifted = values.iter().take(most).map(|value| match value {
+                        Value::Int(int) => {
+                            Value::Int(int.saturating_add(field.row.shift.unwrap_or(0).into()))
+                        }
+                        value => value.clone(),
+                    });
+                    shifted.map(|value| named(field, value)).collect()
                 }
                 None => None,
             },
@@ -159,7 +165,7 @@ fn named_in(config: &Json, name: &str) -> Option<Value> {
         let text = get(config, name.strip_suffix(".0")?)?.as_str()?;
         text.split(',').next()?.trim().parse().ok().map(Value::Int)
     };
-    get(config, name).and_then(value_of).or_else(count).or_else(has).or_else(first)
+    get(config, name).and_then(value_or_all).or_else(count).or_else(has).or_else(first)
 }
 
 /// Whether a condition over a config's fields holds.
@@ -189,6 +195,13 @@ fn value_of(json: &Json) -> Option<Value> {
         },
         Json::Array(_) | Json::Object(_) | Json::Null => return None,
     })
+}
+
+/// The value of a field; of a list of one and the same value, that.
+fn value_or_all(json: &Json) -> Option<Value> {
+    let Json::Array(list) = json else { return value_of(json) };
+    let first = list.first()?;
+    if list.iter().all(|each| each == first) { value_of(first) } else { None }
 }
 
 /// A key and its value, as the converter writes it.
@@ -230,7 +243,7 @@ pub(crate) fn metadata(
         {
             continue;
         }
-        if let (true, Some(from)) = (field.row.each, &field.from) {
+        if let (true, Some(from), None) = (field.row.each, &field.from, &field.leading) {
             let listed = field.row.field.as_deref().zip(field.row.listed);
             let listed = listed.and_then(|(name, first)| Some((get(config, name)?, first)));
             let given = |name: &str, layer: u64| match (name, listed) {
@@ -252,15 +265,23 @@ pub(crate) fn metadata(
             }
             continue;
         }
-        if let (Some([_, most]), Some(name)) = (field.row.list, &field.row.field) {
+        if let (true, Some(name)) =
+            (field.row.list.is_some() || field.row.shift.is_some(), &field.row.field)
+        {
             let list = get(config, name).and_then(Json::as_array);
-            if let Some((values, owned)) = list.and_then(|list| padded(list, most, key_type)) {
+            let made = list.and_then(|list| {
+                let most = field.row.list.map_or(list.len(), |[_, of_key]| of_key);
+                padded(list, most, field.row.shift.unwrap_or(0), key_type)
+            });
+            if let Some((values, owned)) = made {
                 metadata.held.insert(key.clone(), Held::Each(values));
                 written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
             }
             continue;
         }
+        let leading = field.leading.as_ref().and_then(|holds| leading(config, holds));
         let value = match (&field.from, &field.row.field) {
+            _ if leading.is_some() => leading,
             (Some(from), _) => from.value(&lookup).ok(),
             (None, Some(name)) => lookup(name),
             (None, None) => None,
@@ -278,9 +299,38 @@ pub(crate) fn metadata(
     (metadata, written)
 }
 
-/// The first elements of a list, with zeros behind them.
-fn padded(list: &[Json], most: usize, key_type: KeyType) -> Option<(Vec<Value>, OwnedArray)> {
-    let elements = list.iter().map(value_of).chain(std::iter::repeat(Some(Value::Int(0))));
+/// How many of the first layers a condition holds in. `None` if the config has no list for it.
+fn leading(config: &Json, holds: &Expression) -> Option<Value> {
+    let lists = holds.names().into_iter().filter_map(|name| get(config, name)?.as_array());
+    let layers = lists.map(Vec::len).min()?.try_into().ok()?;
+    let holds = |layer: &u64| {
+        let lookup = |name: &str| get(config, name).and_then(|value| of_layer(value, *layer));
+        holds.value(&lookup) == Ok(Value::Bool(true))
+    };
+    let count = (0u64..layers).take_while(holds).count();
+    Some(Value::Int(count.try_into().ok()?))
+}
+
+/// The value of a field in a layer: that of a list, or the only one.
+fn of_layer(value: &Json, layer: u64) -> Option<Value> {
+    match value {
+        Json::Array(list) => value_of(list.get(usize::try_from(layer).ok()?)?),
+        value => value_of(value),
+    }
+}
+
+/// The first elements of a list, less what the field's are more, with zeros behind them.
+fn padded(
+    list: &[Json],
+    most: usize,
+    shift: i64,
+    key_type: KeyType,
+) -> Option<(Vec<Value>, OwnedArray)> {
+    let elements = list.iter().map(|element| match value_of(element)? {
+        Value::Int(int) => Some(Value::Int(int.checked_sub(shift.into())?)),
+        value => Some(value),
+    });
+    let elements = elements.chain(std::iter::repeat(Some(Value::Int(0))));
     let typed = elements.take(most).map(|value| typed(key_type, value?));
     let (values, owned): (Vec<_>, Vec<_>) = typed.collect::<Option<Vec<_>>>()?.into_iter().unzip();
     let element = owned.first()?.value_type();
@@ -305,8 +355,7 @@ fn each_layer(
     let mut owned = Vec::new();
     for layer in 0..count {
         let lookup = |name: &str| match get(config, name) {
-            Some(Json::Array(list)) => value_of(list.get(usize::try_from(layer).ok()?)?),
-            Some(value) => value_of(value),
+            Some(value) => of_layer(value, layer),
             None => given(name, layer),
         };
         let (value, one) = typed(key_type, from.value(&lookup).ok()?)?;

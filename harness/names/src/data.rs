@@ -18,6 +18,7 @@ pub(crate) struct DataFile {
     pub(crate) within: Option<Within>,
     pub(crate) include: Vec<Include>,
     pub(crate) tensors: Vec<TensorRow>,
+    pub(crate) keyed: Vec<KeyedRow>,
     pub(crate) dropped: Vec<DroppedRow>,
     pub(crate) config: Vec<ConfigRow>,
     pub(crate) absent: Vec<AbsentRow>,
@@ -112,8 +113,14 @@ pub(crate) struct TensorRow {
     #[serde(default)]
     pub(crate) scale: OneOrMany,
     pub(crate) when: Option<String>,
+    /// The layer from which the parameters count theirs, over the hyperparameters.
+    pub(crate) from_layer: Option<String>,
     #[serde(default)]
     pub(crate) optional: bool,
+    /// The layer whose parameter it is, if it is of no layer itself.
+    pub(crate) layer: Option<String>,
+    /// What `E` counts, if not experts.
+    pub(crate) count: Option<String>,
     /// Patterns of the tensors that are not needed where this one is.
     #[serde(default)]
     pub(crate) instead_of: Vec<String>,
@@ -174,6 +181,10 @@ pub enum Change {
     /// of i and i + 16 in ggml.
     #[serde(rename = "nibbles 2i, 2i+1 -> i, i+16")]
     Nibbles,
+    /// BitNet's weights: the nearest of -1, 0 and 1 times the mean of all numbers without their
+    /// signs. What was rounded does not come back.
+    #[serde(rename = "ternary(x)")]
+    Ternary,
 }
 
 impl Change {
@@ -184,6 +195,7 @@ impl Change {
             Change::PlusOne => "x + 1",
             Change::NegativeExp => "-exp(x)",
             Change::Nibbles => "nibbles 2i, 2i+1 -> i, i+16",
+            Change::Ternary => "ternary(x)",
         }
     }
 
@@ -194,8 +206,20 @@ impl Change {
             Change::PlusOne => "x - 1",
             Change::NegativeExp => "ln(-x)",
             Change::Nibbles => "nibbles i, i+16 -> 2i, 2i+1",
+            Change::Ternary => "x, rounded",
         }
     }
+}
+
+/// A parameter or buffer of one number, which a GGUF file has in a metadata key that is an array of
+/// all layers' numbers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyedRow {
+    pub(crate) key: String,
+    pub(crate) transformers: String,
+    /// In torch's order: of one element.
+    pub(crate) shape: Vec<u64>,
 }
 
 /// A parameter or buffer that a GGUF file does not hold; all that begin alike, with `*` for the
@@ -242,8 +266,13 @@ pub(crate) struct ConfigRow {
     /// The field lists the layers for which `value` holds by their numbers, the first being this one; in
     /// `from`, `listed` says whether it has the layer.
     pub(crate) listed: Option<u64>,
+    /// Both sides are lists; this is added to each element of the key.
+    pub(crate) shift: Option<i64>,
     /// How many elements the field has, and how many the key: those behind are 0.
     pub(crate) list: Option<[usize; 2]>,
+    /// The key counts the first layers in which this holds, over the config's fields as `from` is
+    /// where there is a value for each layer. Without such a list it is `from`.
+    pub(crate) leading: Option<String>,
     /// When the field is there, over the hyperparameters.
     pub(crate) when: Option<String>,
     /// When the key is written, over the config's fields.
@@ -269,7 +298,7 @@ pub(crate) struct AbsentRow {
     pub(crate) note: String,
 }
 
-/// Where a hyperparameter comes from: exactly one of those before the default.
+/// Where a hyperparameter comes from: exactly one, with a `default`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct HyperparameterRow {
@@ -285,12 +314,18 @@ pub(crate) struct HyperparameterRow {
     pub(crate) first_of: Option<String>,
     /// The last element of the array of this key, or its only value.
     pub(crate) last_of: Option<String>,
-    /// Whether there is a tensor of this name.
+    /// The smallest element of the array of this key, or its only value.
+    pub(crate) smallest_of: Option<String>,
+    /// Whether there is a tensor of this name, or of this pattern in any layer.
     pub(crate) present: Option<String>,
     /// The largest number of the tensor of this name.
     pub(crate) largest_in: Option<String>,
     /// Whether the layer has a tensor of this name.
     pub(crate) present_each: Option<String>,
+    /// How many rows this tensor has.
+    pub(crate) rows_of: Option<String>,
+    /// Of how many parameters this tensor is made; a file does not tell.
+    pub(crate) parts_of: Option<String>,
     /// The first layer for which this holds.
     pub(crate) first: Option<String>,
     /// How far behind it the second one is.

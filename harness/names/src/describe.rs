@@ -14,7 +14,9 @@ impl Architecture {
         let mut text = String::new();
         let classes = self.classes.iter().map(|class| {
             let when = class.when.as_ref().map(|when| format!(" where {when}"));
-            format!("{} ({}){}", class.name, class.model_type, when.unwrap_or_default())
+            let chosen = class.chosen_when.as_ref().map(|when| format!(", chosen where {when}"));
+            let (when, chosen) = (when.unwrap_or_default(), chosen.unwrap_or_default());
+            format!("{} ({}){when}{chosen}", class.name, class.model_type)
         });
         let _ = writeln!(text, "{}: {}", self.name, classes.collect::<Vec<_>>().join(", "));
         let _ = writeln!(text, "source: {}\n\ntensors", self.source);
@@ -34,6 +36,9 @@ impl Architecture {
             }
             for piece in &row.pieces {
                 let _ = write!(text, "      {}", piece.parameter);
+                if let Some(first) = &row.from_layer {
+                    let _ = write!(text, ", its layers counted from {first}");
+                }
                 if !piece.view.is_identity() {
                     let _ = write!(text, ": {}", piece.view.text());
                 }
@@ -63,9 +68,16 @@ impl Architecture {
                 let (there, back) = (row.change.text(), row.change.inverse_text());
                 let _ = writeln!(text, "      {there}, back {back}");
             }
+            if let Some(layer) = &row.layer {
+                let _ = writeln!(text, "      of layer {layer}");
+            }
             if let Some(note) = &row.note {
                 let _ = writeln!(text, "      {note}");
             }
+        }
+        for keyed in &self.keyed {
+            let key = self.full_key(&keyed.key);
+            let _ = writeln!(text, "  {key}\n      {} {:?}", keyed.parameter, keyed.shape);
         }
         for dropped in &self.dropped {
             let _ = writeln!(text, "  not in a file: {}: {}", dropped.parameter, dropped.note);
@@ -74,7 +86,18 @@ impl Architecture {
         for field in &self.config {
             let row = &field.row;
             let key = row.key.as_deref().map(|key| self.full_key(key));
-            let each = if row.each { " of each layer" } else { "" };
+            let each = match (row.each, row.listed, row.list) {
+                (true, Some(first), _) => format!(", the layers counted from {first},"),
+                (true, None, _) => " of each layer".to_owned(),
+                (false, _, Some([of_field, of_key])) => {
+                    format!(", {of_field} elements of {of_key},")
+                }
+                _ => String::new(),
+            };
+            let each = match row.shift {
+                Some(shift) => format!(", each {shift} more,"),
+                None => each,
+            };
             let within = self.within.as_ref().filter(|_| row.field.is_some() && !row.top);
             let within = within.map(|within| format!("{}.", within.config)).unwrap_or_default();
             let _ = write!(text, "  {within}{}{each}", row.field.as_deref().unwrap_or("-"));
@@ -93,6 +116,9 @@ impl Architecture {
                 let key_type = format!("{key_type:?}").to_lowercase();
                 let from = row.from.as_deref().or(row.field.as_deref()).unwrap_or_default();
                 let _ = write!(text, "; {key} ({key_type}) = {from}");
+                if let Some(blocks) = &row.blocks {
+                    let _ = write!(text, ", for {blocks} blocks");
+                }
                 if let Some(when) = &row.written_when {
                     let _ = write!(text, ", where {when}");
                 }
@@ -108,14 +134,17 @@ impl Architecture {
                 Origin::Key(key) => self.full_key(key),
                 Origin::Is(expression) => expression.text().to_owned(),
                 Origin::CountOf(key) => format!("the length of {key}"),
+                Origin::SmallestOf(key) => format!("the smallest of {}", self.full_key(key)),
                 Origin::LargestOf(key) => format!("the largest of {}", self.full_key(key)),
                 Origin::FirstOf(key) => format!("the first of {}", self.full_key(key)),
                 Origin::LastOf(key) => format!("the last of {}", self.full_key(key)),
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
                 Origin::LargestIn(tensor) => format!("the largest number of {tensor}"),
                 Origin::PresentEach(tensor) => format!("whether the layer has {tensor}"),
+                Origin::RowsOf(tensor) => format!("the rows of {tensor}"),
+                Origin::PartsOf(tensor) => format!("the parts of {tensor}"),
                 Origin::First(holds) => format!("the first layer where {holds}"),
-                Origin::Step(holds) => format!("the layers between the first two where {holds}"),
+                Origin::Step(holds) => format!("from the first layer where {holds} to the second"),
             };
             let _ = write!(text, "  {} = {origin}", each.name);
             if let Some(default) = &each.default {
@@ -143,8 +172,7 @@ impl Architecture {
                 if !here || !names.holds(row.when.as_ref()) {
                     continue;
                 }
-                let numbers = Numbers { layer, expert: None };
-                let name = row.tensor.name(numbers);
+                let name = row.tensor.name(Numbers { layer, expert: None });
                 if example.without.contains(&name) {
                     continue;
                 }
@@ -157,7 +185,8 @@ impl Architecture {
                     };
                     for expert in 0..moves.experts.map_or(1, |experts| experts.count) {
                         let expert = moves.experts.map(|_| expert);
-                        let parameter = piece.parameter.name(Numbers { layer, expert });
+                        let numbers = Numbers { layer, expert };
+                        let parameter = hyperparameters.parameter(row, piece, numbers);
                         let _ = writeln!(text, "      {parameter} {:?}", moves.shape);
                     }
                 }

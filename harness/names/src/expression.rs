@@ -27,7 +27,7 @@ impl Value {
         }
     }
 
-    fn as_f64(&self) -> Option<f64> {
+    pub(crate) fn as_f64(&self) -> Option<f64> {
         match self {
             // Every integer here comes from 64 bits; the nearest number is what is meant.
             #[allow(clippy::as_conversions)]

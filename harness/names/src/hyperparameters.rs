@@ -1,10 +1,11 @@
 //! Hyperparameters: what a file's metadata, or a checkpoint's config, say of the shapes.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use gguf_assay_format::{ByteOrder, Gguf, Value as FileValue};
 
-use crate::architecture::{Architecture, Example, LAYER, Origin};
+use crate::architecture::{Architecture, Example, LAYER, Origin, Piece, Row};
 use crate::expression::{Failure, Value};
 use crate::pattern::Numbers;
 
@@ -23,6 +24,9 @@ pub(crate) struct Metadata {
     pub(crate) counts: HashMap<String, u64>,
     /// The largest number of each tensor that is asked for.
     pub(crate) largest: HashMap<String, f64>,
+    /// The rows of tensors that are asked for, and the parameters that they are made of.
+    pub(crate) rows: HashMap<String, u64>,
+    pub(crate) parts: HashMap<String, u64>,
     /// As many layers as can be looked at: the file's tensors and a few more.
     pub(crate) most_layers: u64,
 }
@@ -34,6 +38,13 @@ impl Metadata {
         let most = gguf.tensors.len().saturating_add(64);
         let mut metadata =
             Metadata { most_layers: most.try_into().unwrap_or(u64::MAX), ..Metadata::default() };
+        for each in &architecture.hyperparameters {
+            if let Origin::RowsOf(name) = &each.origin
+                && let Some(rows) = gguf.tensor(name).and_then(|tensor| tensor.dims.iter().last())
+            {
+                metadata.rows.insert(name.clone(), rows);
+            }
+        }
         for key in architecture.keys() {
             match gguf.get(&architecture.full_key(key)) {
                 Some(FileValue::Array(array)) => {
@@ -66,6 +77,17 @@ impl Metadata {
             }
         }
         metadata
+    }
+
+    /// The element of an array that is greater, or less, than all others, or an only value.
+    fn extreme(&self, key: &str, than: Ordering) -> Option<Value> {
+        let Held::Each(values) = self.held.get(key)? else { return self.get(key, None) };
+        let mut numbers = values.iter().filter_map(|value| Some((value, value.as_f64()?)));
+        let first = numbers.next()?;
+        let found = numbers.fold(first, |best, each| {
+            if each.1.partial_cmp(&best.1) == Some(than) { each } else { best }
+        });
+        Some(found.0.clone())
     }
 
     pub(crate) fn get(&self, key: &str, layer: Option<u64>) -> Option<Value> {
@@ -181,7 +203,8 @@ impl Hyperparameters {
         example: &Example,
     ) -> Hyperparameters {
         let present = |name: &str| !example.without.iter().any(|without| without == name);
-        Hyperparameters::new(architecture, example.metadata.clone(), &present)
+        let metadata = Metadata { most_layers: 16, ..example.metadata.clone() };
+        Hyperparameters::new(architecture, metadata, &present)
     }
 
     fn compute(&self, layer: Option<u64>) -> HashMap<&'static str, Value> {
@@ -196,16 +219,8 @@ impl Hyperparameters {
                 Origin::CountOf(key) => {
                     self.metadata.counts.get(key).map(|count| Value::Int((*count).into()))
                 }
-                Origin::LargestOf(key) => match self.metadata.held.get(key) {
-                    Some(Held::Each(values)) => {
-                        let ints = values.iter().filter_map(|value| match value {
-                            Value::Int(int) => Some(*int),
-                            _ => None,
-                        });
-                        ints.max().map(Value::Int)
-                    }
-                    _ => self.metadata.get(key, None),
-                },
+                Origin::LargestOf(key) => self.metadata.extreme(key, Ordering::Greater),
+                Origin::SmallestOf(key) => self.metadata.extreme(key, Ordering::Less),
                 Origin::FirstOf(key) | Origin::LastOf(key) => match self.metadata.held.get(key) {
                     Some(Held::Each(values)) => match each.origin {
                         Origin::FirstOf(_) => values.first().cloned(),
@@ -220,11 +235,17 @@ impl Hyperparameters {
                 Origin::PresentEach(_) => layer.map(|layer| {
                     Value::Bool(self.present_each.contains(&(each.name.as_str(), layer)))
                 }),
+                Origin::RowsOf(name) => {
+                    self.metadata.rows.get(name).map(|rows| Value::Int((*rows).into()))
+                }
+                Origin::PartsOf(name) => {
+                    self.metadata.parts.get(name).map(|parts| Value::Int((*parts).into()))
+                }
                 Origin::First(_) => {
-                    self.first_layer(&each.name, 0).map(|layer| Value::Int(layer.into()))
+                    self.first_where(&each.name, 0).map(|layer| Value::Int(layer.into()))
                 }
                 Origin::Step(_) => {
-                    let pair = self.first_layer(&each.name, 0).zip(self.first_layer(&each.name, 1));
+                    let pair = self.first_where(&each.name, 0).zip(self.first_where(&each.name, 1));
                     pair.map(|(first, second)| Value::Int(i128::from(second) - i128::from(first)))
                 }
             };
@@ -244,7 +265,7 @@ impl Hyperparameters {
         values
     }
 
-    fn first_layer(&self, name: &str, place: usize) -> Option<u64> {
+    fn first_where(&self, name: &str, place: usize) -> Option<u64> {
         self.first_layers.get(name)?.get(place).copied()
     }
 
@@ -277,6 +298,7 @@ impl Hyperparameters {
                 Origin::Key(key)
                 | Origin::CountOf(key)
                 | Origin::LargestOf(key)
+                | Origin::SmallestOf(key)
                 | Origin::FirstOf(key)
                 | Origin::LastOf(key) => Some(self.architecture.full_key(key)),
                 Origin::Is(is) => is
@@ -287,10 +309,18 @@ impl Hyperparameters {
                 Origin::Present(_)
                 | Origin::LargestIn(_)
                 | Origin::PresentEach(_)
+                | Origin::RowsOf(_)
+                | Origin::PartsOf(_)
                 | Origin::First(_)
                 | Origin::Step(_) => None,
             }
         })
+    }
+
+    /// The name of a parameter of the tensor with these numbers.
+    pub(crate) fn parameter(&self, row: &Row, piece: &Piece, numbers: Numbers) -> String {
+        let layer = self.at(None).layer_of(row, numbers.layer);
+        piece.parameter.name(Numbers { layer, ..numbers })
     }
 
     /// All that are the same in all layers, for reports.
@@ -315,6 +345,20 @@ impl Names<'_> {
             Some(values) => values.get(name).cloned(),
             None => self.global.get(name).cloned(),
         }
+    }
+
+    /// The layer of a row's parameters, where that of its tensor is `layer`.
+    pub(crate) fn layer_of(&self, row: &Row, layer: Option<u64>) -> Option<u64> {
+        match &row.layer {
+            Some(expression) => expression.value(&|name| self.get(name)).ok()?.as_u64(),
+            None => Some(layer?.saturating_sub(self.first_layer(row))),
+        }
+    }
+
+    /// The layer from which the parameters of a row count theirs.
+    pub(crate) fn first_layer(&self, row: &Row) -> u64 {
+        let first = row.from_layer.as_ref().map(|from| from.value(&|name| self.get(name)));
+        first.and_then(|first| first.ok()?.as_u64()).unwrap_or(0)
     }
 
     /// Whether a condition holds; one that needs what is not known does.

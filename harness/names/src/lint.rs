@@ -72,6 +72,8 @@ fn names(architecture: &Architecture, faults: &mut Vec<String>) {
     }
     for row in &architecture.rows {
         uses(row.tensor.text().to_owned(), &row.when);
+        uses(row.tensor.text().to_owned(), &row.layer);
+        uses(row.tensor.text().to_owned(), &row.from_layer);
         let dims = row.dims.iter().flat_map(Expression::names);
         let pieces = row.forms().flat_map(|(pieces, _)| pieces);
         let views = pieces.flat_map(|piece| piece.view.names());
@@ -142,6 +144,7 @@ fn forms(architecture: &Architecture, faults: &mut Vec<String>) {
         let tensor = match &each.origin {
             Origin::Present(tensor) | Origin::LargestIn(tensor) => tensor,
             Origin::PresentEach(tensor) => tensor.text(),
+            Origin::RowsOf(tensor) | Origin::PartsOf(tensor) => tensor,
             _ => continue,
         };
         if !patterns
@@ -217,7 +220,8 @@ fn bijective(
                         let size = size.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                         for number in 0..moves.experts.map_or(1, |experts| experts.count) {
                             let expert = numbers.expert.or(moves.experts.map(|_| number));
-                            let name = piece.parameter.name(Numbers { layer, expert });
+                            let numbers = Numbers { layer, expert };
+                            let name = hyperparameters.parameter(row, piece, numbers);
                             let mut other = Vec::new();
                             // Other forms of a tensor cover the same parameters once more.
                             let parameter = if row.instead_of.is_empty() {

@@ -85,6 +85,8 @@ pub struct Parameter {
     pub shape: Option<Vec<u64>>,
     /// The tensors that it comes from.
     pub sources: Vec<Source>,
+    /// The metadata key that has its only number instead, and that number.
+    pub key: Option<(String, f32)>,
 }
 
 /// Where a parameter, or a part of one, comes from.
@@ -334,6 +336,7 @@ impl Map {
         for (index, tensor) in gguf.tensors.iter().enumerate() {
             builder.tensor(index, tensor);
         }
+        builder.keyed();
         builder.repeated();
         builder.missing(&names);
         builder.whole();
@@ -494,13 +497,14 @@ impl Builder<'_> {
                     }),
                 }
             }
-            let parameter = piece.parameter.name(numbers);
+            let parameter = self.hyperparameters.parameter(row, piece, numbers);
             let at = *self.by_name.entry(parameter).or_insert_with_key(|name| {
                 self.parameters.push(Parameter {
                     name: name.clone(),
                     experts: None,
                     shape: None,
                     sources: Vec::new(),
+                    key: None,
                 });
                 self.parameters.len().saturating_sub(1)
             });
@@ -543,6 +547,32 @@ impl Builder<'_> {
         }
     }
 
+    /// Parameters whose numbers are in metadata keys.
+    fn keyed(&mut self) {
+        let metadata = &self.hyperparameters.metadata;
+        let layers = self.hyperparameters.count("n_layer").unwrap_or(0).min(metadata.most_layers);
+        for keyed in &self.hyperparameters.architecture.keyed {
+            let key = self.hyperparameters.architecture.full_key(&keyed.key);
+            for layer in 0..layers {
+                let number = metadata.get(&keyed.key, Some(layer)).and_then(|value| value.as_f64());
+                let Some(number) = number else {
+                    self.missing_keys.insert((key, keyed.parameter.text().to_owned()));
+                    break;
+                };
+                // It was an f32 in the file.
+                #[allow(clippy::as_conversions)]
+                let number = number as f32;
+                self.parameters.push(Parameter {
+                    name: keyed.parameter.name(Numbers { layer: Some(layer), expert: None }),
+                    experts: None,
+                    shape: Some(keyed.shape.clone()),
+                    sources: Vec::new(),
+                    key: Some((key.clone(), number)),
+                });
+            }
+        }
+    }
+
     /// Keys that are the same in every file of the architecture.
     fn constants(&mut self) {
         for field in &self.hyperparameters.architecture.config {
@@ -552,6 +582,9 @@ impl Builder<'_> {
             else {
                 continue;
             };
+            if !from.names().is_empty() {
+                continue;
+            }
             let (Some(found), Ok(expected)) =
                 (self.hyperparameters.metadata.get(key, None), from.value(&|_| None))
             else {
@@ -630,7 +663,7 @@ impl Builder<'_> {
             let mut left = count.saturating_sub(seen_of);
             for expert in (0..count.min(tried)).filter(|expert| !seen.contains(expert)) {
                 let numbers = Numbers { layer, expert: Some(expert) };
-                missing.add(row, numbers);
+                missing.add(self.hyperparameters, row, numbers);
                 left = left.saturating_sub(1);
             }
             missing.count = missing.count.saturating_add(left);
@@ -640,7 +673,7 @@ impl Builder<'_> {
 
     /// Parameters that come in part, or more than once.
     fn whole(&mut self) {
-        for parameter in &self.parameters {
+        for parameter in self.parameters.iter().filter(|parameter| parameter.key.is_none()) {
             let Some(elements) = parameter.shape.as_ref().and_then(|s| product(s.iter().copied()))
             else {
                 continue;
@@ -702,17 +735,18 @@ impl MissingList {
                 }
                 let numbers = Numbers { layer, expert: None };
                 if !is_there(place, row, numbers) {
-                    list.add(row, numbers);
+                    list.add(hyperparameters, row, numbers);
                 }
             }
         }
         list
     }
 
-    fn add(&mut self, row: &Row, numbers: Numbers) {
+    fn add(&mut self, hyperparameters: &Hyperparameters, row: &Row, numbers: Numbers) {
         if self.first.len() < MISSING_LISTED {
+            let pieces = row.pieces.iter();
             let mut parameters: Vec<String> =
-                row.pieces.iter().map(|piece| piece.parameter.name(numbers)).collect();
+                pieces.map(|piece| hyperparameters.parameter(row, piece, numbers)).collect();
             parameters.dedup();
             self.first.push(MissingTensor { name: row.tensor.name(numbers), parameters });
         }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A name whose segments (between dots) `N` and `E` stand for a layer's and an expert's number.
+/// A name whose segments (between dots) `N` and `E` stand for a layer's and an expert's number; a segment
+/// such as `shard_E` ends in one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pattern(String);
 
@@ -27,7 +28,9 @@ impl Pattern {
     }
 
     fn has(&self, placeholder: &str) -> bool {
-        self.0.split('.').any(|segment| segment == placeholder)
+        self.0.split('.').any(|segment| {
+            segment == placeholder || before(segment).is_some() && placeholder == "E"
+        })
     }
 
     /// Whether there is one for each layer.
@@ -49,8 +52,11 @@ impl Pattern {
             match expected {
                 "N" => numbers.layer = Some(number(segment)?),
                 "E" => numbers.expert = Some(number(segment)?),
-                literal if literal == segment => {}
-                _ => return None,
+                literal if literal == segment && before(literal).is_none() => {}
+                literal => {
+                    let behind = segment.strip_prefix(before(literal)?)?;
+                    numbers.expert = Some(number(behind)?);
+                }
             }
         }
         segments.next().is_none().then_some(numbers)
@@ -61,6 +67,10 @@ impl Pattern {
         let segments = self.0.split('.').map(|segment| match (segment, numbers) {
             ("N", Numbers { layer: Some(number), .. })
             | ("E", Numbers { expert: Some(number), .. }) => number.to_string(),
+            (literal, Numbers { expert: Some(number), .. }) => match before(literal) {
+                Some(before) => format!("{before}{number}"),
+                None => literal.to_owned(),
+            },
             (literal, _) => literal.to_owned(),
         });
         segments.collect::<Vec<_>>().join(".")
@@ -72,12 +82,20 @@ impl Pattern {
     }
 }
 
+/// What stands before the number in a segment `shard_E`.
+fn before(segment: &str) -> Option<&str> {
+    segment.strip_suffix('E').filter(|before| before.ends_with('_'))
+}
+
 /// [`Pattern::key`] of a name.
 pub(crate) fn key_of(name: &str) -> String {
     let segments = name.split('.').map(|segment| match segment {
         "N" | "E" => "#",
         segment if number(segment).is_some() => "#",
-        segment => segment,
+        segment => match segment.rsplit_once('_') {
+            Some((before, behind)) if behind == "E" || number(behind).is_some() => before,
+            _ => segment,
+        },
     });
     segments.collect::<Vec<_>>().join(".")
 }
@@ -117,6 +135,17 @@ mod tests {
             "",
         ] {
             assert_eq!(pattern.matches(other), None, "{other}");
+        }
+        let shard = Pattern::new("ple.shard_E.weight");
+        assert!(shard.has_expert());
+        let numbers = Numbers { layer: None, expert: Some(3) };
+        assert_eq!(shard.matches("ple.shard_3.weight"), Some(numbers));
+        assert_eq!(shard.name(numbers), "ple.shard_3.weight");
+        assert_eq!(shard.key(), key_of("ple.shard_3.weight"));
+        for other in
+            ["ple.shard_E.weight", "ple.shard_.weight", "ple.shard_03.weight", "ple.3.weight"]
+        {
+            assert_eq!(shard.matches(other), None, "{other}");
         }
         // A number that belongs to the name.
         let literal = Pattern::new("block.N.layer.0.q");

@@ -110,6 +110,11 @@ impl Map {
     ) -> Result<Parts<'a>, NotRead> {
         let whole = || NotRead::NotWhole(parameter.name.clone());
         let shape = parameter.shape.as_deref().ok_or_else(whole)?;
+        if let Some((_, number)) = parameter.key {
+            let (dtype, size, byte_order) = (Dtype::F32, 4, ByteOrder::Little);
+            let (parts, number) = (Vec::new(), Some(number));
+            return Ok(Parts { dtype, shape, size, len: size, byte_order, parts, number });
+        }
         let elements = product(shape.iter().copied()).ok_or_else(whole)?;
         let mut parts = Vec::new();
         let mut moved = 0u64;
@@ -141,7 +146,8 @@ impl Map {
         let size = dtype.bitsize().div_euclid(8);
         let len = usize::try_from(elements).ok().and_then(|elements| elements.checked_mul(size));
         let len = len.ok_or_else(whole)?;
-        Ok(Parts { dtype, shape, size, len, byte_order: gguf.byte_order, parts })
+        let byte_order = gguf.byte_order;
+        Ok(Parts { dtype, shape, size, len, byte_order, parts, number: None })
     }
 
     /// Writes all parameters to a safetensors file, one at a time. `progress` is told how many
@@ -248,6 +254,8 @@ struct Parts<'a> {
     len: usize,
     byte_order: ByteOrder,
     parts: Vec<Part<'a>>,
+    /// The only number, where it comes from no tensor.
+    number: Option<f32>,
 }
 
 /// A tensor that a parameter, or a part of it, comes from.
@@ -262,6 +270,11 @@ struct Part<'a> {
     as_bytes: bool,
 }
 
+/// Whether numbers come back as they are in the file.
+fn stays(change: Change) -> bool {
+    matches!(change, Change::None | Change::Ternary)
+}
+
 /// The type of a parameter: that of its parts, if it is one and has a number of its own for each
 /// element, else F32. `None` if there are no parts.
 fn common_type(parts: &[Part<'_>]) -> Result<Option<Dtype>, NotRead> {
@@ -273,7 +286,7 @@ fn common_type(parts: &[Part<'_>]) -> Result<Option<Dtype>, NotRead> {
     let same = parts.iter().all(|part| {
         part.tensor_type == first.tensor_type
             && !part.tensor_type.is_quantized()
-            && (part.change == Change::None || part.tensor_type.name == "F32")
+            && (stays(part.change) || part.tensor_type.name == "F32")
     });
     if same {
         return Ok(Some(dtype(first.tensor_type).ok_or_else(|| unknown(first))?));
@@ -293,6 +306,9 @@ fn common_type(parts: &[Part<'_>]) -> Result<Option<Dtype>, NotRead> {
 impl Parts<'_> {
     /// The numbers, little-endian.
     fn numbers(&self, expert: u64) -> Option<Vec<u8>> {
+        if let Some(number) = self.number {
+            return Some(number.to_le_bytes().to_vec());
+        }
         let mut bytes = vec![0; self.len];
         for part in &self.parts {
             let undo = |numbers: &mut [u8]| undo(numbers, part.change);
@@ -465,6 +481,7 @@ pub(crate) fn change(bytes: &mut [u8], change: Change) {
         Change::None => {}
         Change::PlusOne => change_each(bytes, |x| x + 1.0),
         Change::NegativeExp => change_each(bytes, |x| -x.exp()),
+        Change::Ternary => ternary(bytes),
         Change::Nibbles => bytes.as_chunks_mut().0.iter_mut().for_each(part_nibbles),
     }
 }
@@ -472,7 +489,7 @@ pub(crate) fn change(bytes: &mut [u8], change: Change) {
 /// Its inverse.
 fn undo(bytes: &mut [u8], change: Change) {
     match change {
-        Change::None => {}
+        Change::None | Change::Ternary => {}
         Change::PlusOne => change_each(bytes, |x| x - 1.0),
         Change::NegativeExp => change_each(bytes, |x| (-x).ln()),
         Change::Nibbles => bytes.as_chunks_mut().0.iter_mut().for_each(pair_nibbles),
@@ -503,6 +520,17 @@ fn pair_nibbles(block: &mut [u8; 16]) {
         let first = place.saturating_mul(2);
         *byte = element(first) | (element(first.saturating_add(1)) << 4);
     }
+}
+
+/// Rounds to -1, 0 and 1 times the mean without signs (`BitnetModel.weight_quant` of the converter).
+fn ternary(bytes: &mut [u8]) {
+    let (numbers, _) = bytes.as_chunks::<4>();
+    let sum: f64 = numbers.iter().map(|number| f64::from(f32::from_le_bytes(*number).abs())).sum();
+    // No tensor has so many numbers that their count is rounded.
+    #[allow(clippy::as_conversions)]
+    let mean = (sum / numbers.len().max(1) as f64) as f32;
+    let inverse = 1.0 / mean.max(1e-5);
+    change_each(bytes, |x| (x * inverse).round_ties_even().clamp(-1.0, 1.0) / inverse);
 }
 
 /// Calls `each` with the place in the parameter, the place in the tensor and the length of every run
@@ -543,5 +571,19 @@ pub(crate) fn runs(moves: &Moves, expert: u64, each: &mut dyn FnMut(u64, u64, u6
         if !went_on {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: the mean of 1, 2, 0.25 and 0.75 is 1.
+    #[test]
+    fn ternary_numbers() {
+        let bytes = |numbers: [f32; 4]| numbers.map(f32::to_le_bytes).concat();
+        let mut found = bytes([1.0, -2.0, 0.25, 0.75]);
+        change(&mut found, Change::Ternary);
+        assert_eq!(found, bytes([1.0, -1.0, 0.0, 1.0]));
     }
 }

@@ -116,7 +116,20 @@ pub(crate) fn product(factors: impl IntoIterator<Item = u64>) -> Option<u64> {
 const EXPERT: &str = "E";
 
 impl View {
-    pub(crate) fn parse(text: &str) -> Result<View, String> {
+    /// `count` is what `E` counts.
+    pub(crate) fn parse(text: &str, count: &str) -> Result<View, String> {
+        let mut view = View::read(text)?;
+        let count = Expression::parse(count)?;
+        let sides = view.parameter.iter_mut().chain(&mut view.tensor);
+        for axis in sides.flat_map(|dimension| &mut dimension.axes) {
+            if axis.name == EXPERT {
+                axis.size = Some(count.clone());
+            }
+        }
+        Ok(view)
+    }
+
+    fn read(text: &str) -> Result<View, String> {
         let (parameter, tensor) =
             text.split_once("->").ok_or_else(|| format!("`{text}` has no `->`"))?;
         let view =
@@ -377,7 +390,8 @@ fn size(name: &str) -> Result<Option<Expression>, String> {
     let letter = name.len() == 1 && name.bytes().all(|byte| byte.is_ascii_lowercase());
     match (letter, name) {
         (true, _) => Ok(None),
-        (false, EXPERT) => Expression::parse("n_expert").map(Some),
+        // What it counts is said elsewhere.
+        (false, EXPERT) => Ok(None),
         (false, name) => Expression::parse(name).map(Some),
     }
 }
@@ -401,7 +415,7 @@ mod tests {
             "group" => Some(Value::Int(4)),
             _ => None,
         };
-        let moves = View::parse(view).unwrap().moves(dims, &lookup).unwrap();
+        let moves = View::parse(view, "n_expert").unwrap().moves(dims, &lookup).unwrap();
         let mut found = vec![None; product(dims.iter().copied()).unwrap() as usize];
         let mut walk = vec![(moves.parameter_start, moves.tensor_start)];
         if let Some(experts) = moves.experts {
@@ -447,7 +461,8 @@ mod tests {
     #[test]
     fn what_does_not_fit() {
         let lookup = |name: &str| (name == "n_head").then_some(Value::Int(3));
-        let moves = |view: &str, dims: &[u64]| View::parse(view).unwrap().moves(dims, &lookup);
+        let moves =
+            |view: &str, dims: &[u64]| View::parse(view, "n_expert").unwrap().moves(dims, &lookup);
         assert_eq!(
             moves("(n_head d) -> (n_head d)", &[8]),
             Err("8 is no multiple of 3".to_owned())
@@ -457,7 +472,7 @@ mod tests {
         assert!(moves("(a n_head) -> (a n_head)", &[u64::MAX]).is_ok());
         assert!(moves("(2 n_head a) b -> (a 2 n_head) b", &[6 << 60, 1 << 60]).is_err());
         for text in ["a", "(a -> a", "a a -> a", "a) -> a", "a@1 -> a"] {
-            assert!(View::parse(text).is_err(), "{text}");
+            assert!(View::parse(text, "n_expert").is_err(), "{text}");
         }
     }
 }

@@ -67,6 +67,12 @@ fn every_map_is_proven_on_a_pair() {
     }
 }
 
+/// Where gguf-py 0.19.0 answers with a tensor that llama.cpp does not ask for.
+const BEFORE: [(&str, &str); 1] = [
+    // Whole, as it was before it was split.
+    ("glm-dsa", "model.layers.N.self_attn.kv_b_proj.weight"),
+];
+
 /// gguf-py's own table, recorded by `tests/gguf_py.py`, gives the same names where it has one.
 #[test]
 fn gguf_py_gives_the_same_names() {
@@ -93,7 +99,8 @@ fn gguf_py_gives_the_same_names() {
                             .iter()
                             .any(|suffix| name.strip_suffix(suffix) == Some(answer)))
             };
-            if !ours.iter().any(same) {
+            let is_before = BEFORE.contains(&(name.as_str(), parameter.as_str()));
+            if is_before == ours.iter().any(same) {
                 wrong.push(format!("{name}: {parameter}: {answer}, and here {ours:?}"));
             }
         }

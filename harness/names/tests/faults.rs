@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use gguf_assay_format::{
-    ByteOrder, Data, Description, OwnedValue, TensorDescription, TensorType, diagnose, lay_out,
+    ByteOrder, Data, Description, OwnedArray, OwnedValue, TensorDescription, TensorType, ValueType,
+    diagnose, lay_out,
 };
 use gguf_assay_names::{
     Architecture, CheckpointMap, CheckpointTensor, ExpertStyle, Finding, Map, NotMapped,
@@ -239,6 +240,12 @@ fn a_layer_without_its_router() {
         "unmapped: blk.3.ffn_down_exps.weight: it belongs there only where has_experts"
     );
     assert!(found.last().unwrap().starts_with("missing: 3 tensors\n  blk.3.ffn_gate.weight"));
+    // With one layer of experts left, of four, no period is told: one that comes to no second.
+    let bytes = lay_out(&file).to_bytes();
+    let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+    assert_eq!(map.config["expert_layer_offset"], json!(0));
+    assert_eq!(map.config["expert_layer_period"], json!(5));
+    assert_eq!(map.config["attn_layer_period"], json!(2));
 }
 
 /// Factors come from the config, and what would be multiplied is not made without.
@@ -249,6 +256,46 @@ fn a_factor_that_the_config_has_not() {
     let map = CheckpointMap::of(Architecture::find("falcon-h1").unwrap(), &tensors, &config);
     let found: Vec<String> = map.findings.iter().map(ToString::to_string).collect();
     assert_eq!(found, ["no shape: output.weight: the config does not give lm_head_multiplier"]);
+}
+
+/// A table cut in parts: as many as the checkpoint has, one behind the other.
+#[test]
+fn parts_of_a_table() {
+    let (config, mut tensors) = checkpoint("qwen4exp");
+    let architecture = Architecture::find("qwen4exp").unwrap();
+    let table = "model.layers.0.ple.ple_embedding.ngram_embedding.shard_";
+    tensors.retain(|tensor| !tensor.name.starts_with(table));
+    let part = |number: u64, rows| CheckpointTensor {
+        name: format!("{table}{number}.weight"),
+        shape: vec![rows, 3],
+    };
+    tensors.extend((0..3).map(|number| part(number, 12)));
+    let map = CheckpointMap::of(architecture, &tensors, &config);
+    assert!(map.is_complete(), "{:?}", map.findings);
+    let made = map.tensors.iter().find(|made| made.name == "per_layer_token_embd.weight").unwrap();
+    assert_eq!((made.dims.as_slice(), made.sources.len()), ([3, 36].as_slice(), 3));
+    // The second row of the last part is the 26th of the table.
+    let numbers: Vec<u8> = (0..36).flat_map(|n: u8| f32::from(n).to_le_bytes()).collect();
+    let last = tensors.len() - 1;
+    let zeros = vec![0; 4 * 36];
+    let read = |place| Some(if place == last { numbers.as_slice() } else { zeros.as_slice() });
+    let bytes = made.bytes(4, read).unwrap();
+    assert_eq!(bytes[4 * 25 * 3..][..4], 3f32.to_le_bytes());
+
+    // A part that is missing shifts the others' rows; one of another size does not fit.
+    tensors.pop();
+    tensors.push(part(2, 13));
+    let map = CheckpointMap::of(architecture, &tensors, &config);
+    assert!(!map.is_complete());
+    // Parts of another layer have no place.
+    tensors.pop();
+    tensors.push(CheckpointTensor {
+        name: format!("{table}2.weight").replace("layers.0", "layers.1"),
+        shape: vec![12, 3],
+    });
+    let map = CheckpointMap::of(architecture, &tensors, &config);
+    let found: Vec<String> = map.findings.iter().map(ToString::to_string).collect();
+    assert!(found[0].starts_with("unmapped: model.layers.1.ple.ple_embedding"), "{found:?}");
 }
 
 /// Of one class, the config says what becomes of it.
@@ -662,4 +709,89 @@ fn a_last_dimension_of_one_makes_no_difference() {
     let mut file = description("qwen2moe");
     tensor(&mut file, "blk.0.ffn_gate_inp_shexp.weight").dims = vec![16];
     assert_eq!(findings(&file), [""; 0]);
+}
+
+/// Apertus' activations are metadata.
+#[test]
+fn a_number_that_is_in_a_key() {
+    let missing = "missing key: xielu.beta, without which \
+                   model.layers.N.mlp.act_fn.beta is not known";
+    let mut short = description("apertus");
+    let one = OwnedValue::Array(OwnedArray::new(ValueType::F32, vec![OwnedValue::F32(0.5)]));
+    set(&mut short, "xielu.beta", one);
+    assert_eq!(findings(&short), [missing]);
+    short.metadata.retain(|(key, _)| *key != b"xielu.beta");
+    assert_eq!(findings(&short), [missing]);
+
+    let (config, mut checkpoint) = checkpoint("apertus");
+    checkpoint.retain(|tensor| tensor.name != "model.layers.1.mlp.act_fn.eps");
+    checkpoint[0].name = "model.layers.2.mlp.act_fn.beta".into();
+    checkpoint[0].shape = vec![];
+    let map = CheckpointMap::of(Architecture::find("apertus").unwrap(), &checkpoint, &config);
+    let found: Vec<String> = map.findings.iter().map(ToString::to_string).collect();
+    assert!(
+        found
+            .contains(&"missing: 1 tensors\n  xielu.eps: model.layers.1.mlp.act_fn.eps".to_owned()),
+        "{found:?}"
+    );
+    assert!(
+        found.contains(
+            &"unmapped: model.layers.2.mlp.act_fn.beta: there are 2 layers, counted from 0"
+                .to_owned()
+        ),
+        "{found:?}"
+    );
+}
+
+/// A layer of Hunyuan 3 has experts if it has what chooses them.
+#[test]
+fn a_layer_that_is_told_by_a_tensor() {
+    let mut file = description("hy_v3");
+    file.tensors.retain(|tensor| tensor.name != b"blk.1.ffn_gate_inp.weight");
+    let found = findings(&file);
+    assert_eq!(found[0], "unmapped: blk.1.exp_probs_b: it belongs there only where has_experts");
+    assert!(found.last().unwrap().contains("blk.1.ffn_gate.weight"), "{found:?}");
+}
+
+/// Behind the last layer, K-EXAONE counts anew.
+#[test]
+fn layers_that_are_counted_from_another() {
+    let (config, mut checkpoint) = checkpoint("exaone-moe");
+    let second = checkpoint.iter().find(|tensor| tensor.name.starts_with("mtp.layers.0.mlp.up"));
+    let mut second = second.unwrap().clone();
+    second.name = "mtp.layers.1.mlp.up_proj.weight".into();
+    checkpoint.push(second);
+    let map = CheckpointMap::of(Architecture::find("exaone-moe").unwrap(), &checkpoint, &config);
+    let found: Vec<String> = map.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        found,
+        ["unmapped: mtp.layers.1.mlp.up_proj.weight: there are 3 blocks, counted from 0"]
+    );
+}
+
+/// What lists of a config come to; the numbers by hand.
+#[test]
+fn lists_of_a_config() {
+    let metadata = |name: &str, config: serde_json::Value| {
+        CheckpointMap::of(Architecture::find(name).unwrap(), &[], &config).metadata
+    };
+    let get = |metadata: &[(String, OwnedValue)], key: &str| {
+        metadata.iter().find(|(other, _)| other == key).map(|(_, value)| value.clone())
+    };
+    let kinds = json!({ "mlp_layer_types": ["dense", "dense", "sparse", "dense"] });
+    let key = "cohere2moe.leading_dense_block_count";
+    assert_eq!(get(&metadata("cohere2moe", kinds), key), Some(OwnedValue::U32(2)));
+    let none = json!({ "first_k_dense_replace": 3 });
+    assert_eq!(get(&metadata("cohere2moe", none), key), Some(OwnedValue::U32(3)));
+
+    let key = "hunyuan-moe.expert_used_count";
+    let same = json!({ "moe_topk": [8, 8, 8] });
+    assert_eq!(get(&metadata("hunyuan-moe", same), key), Some(OwnedValue::U32(8)));
+    let other = json!({ "moe_topk": [8, 8, 4] });
+    assert_eq!(get(&metadata("hunyuan-moe", other), key), None);
+
+    // A claim of more layers than there can be takes no memory.
+    let key = "mimo2.attention.sliding_window_pattern";
+    let many = json!({ "num_hidden_layers": 1u64 << 31, "hybrid_layer_pattern": [0, 1] });
+    assert_eq!(get(&metadata("mimo2", many), key), None);
 }

@@ -34,7 +34,7 @@ def main():
         for tensor in json.loads((folder / "source.json").read_text()):
             answer = table.get_name(tensor, try_suffixes=(".weight", ".bias"))
             if answer is not None:
-                tensor = re.sub(r"\.(layers|h|block)\.\d+\.", r".\1.N.", tensor)
+                tensor = re.sub(r"\.(layers|h|block|blocks)\.\d+\.", r".\1.N.", tensor)
                 tensor = re.sub(r"\.experts\.\d+\.", ".experts.E.", tensor)
                 rows[tensor] = re.sub(r"^(enc\.|dec\.)?blk\.\d+\.", r"\1blk.N.", answer)
     version = importlib.metadata.version("gguf")

@@ -15,6 +15,13 @@ use sha2::{Digest, Sha256};
 /// Whole pairs: `NAME.gguf` beside `NAME/` with `config.json` and `model.safetensors`.
 const VARIABLE: &str = "GGUF_ASSAY_PAIRS";
 
+/// Keys whose values the converter takes from tensors of the checkpoint, and not from its config.
+const KEYS_OF_TENSORS: [&str; 3] = [
+    "qwen4exp.ple.layer_multipliers",
+    "qwen4exp.ple.head_offsets",
+    "qwen4exp.ple.head_vocab_sizes",
+];
+
 const FACTOR: &str = "the converter multiplies the weights by it";
 
 /// Fields that a file gives otherwise than the source's config, and why.
@@ -46,6 +53,7 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
     ("t5-mt5", "model_type", "MT5's files have T5's architecture"),
     ("t5-mt5", "n_positions", "MT5 has no such field, and the converter writes 512"),
     ("t5-umt5", "n_positions", "UMT5 has no such field, and the converter writes 512"),
+    ("qwen4exp", "make_ngram_vocab_size_divisible_by", "any divisor of the rows comes to them"),
     // In the weights.
     ("falcon-h1", "embedding_multiplier", FACTOR),
     ("falcon-h1", "lm_head_multiplier", FACTOR),
@@ -288,6 +296,8 @@ fn names_of_transformers(pair: &Pair) -> Result<(), Failed> {
             ["visual.", "vision_", "audio_", "embed_vision.", "projector.", "vit.", "mlp_AR."];
         parts.iter().any(|part| name.contains(part))
             || (pair.name == "gemma2" && *name == "lm_head.weight")
+            // Integers, which become keys.
+            || (pair.name == "qwen4exp" && name.contains(".ple_embedding.") && !name.ends_with("weight"))
     };
     let left_out = tensors.iter().map(|name| name.as_str()).filter(is_left_out).collect::<Vec<_>>();
     same("left out", dropped.iter().map(|name| name.as_str()).collect(), left_out)
@@ -392,7 +402,20 @@ fn tolerance(change: Change, x: f32) -> f32 {
         // error an absolute one.
         Change::NegativeExp => 2.0 * f32::EPSILON * x.abs().max(1.0),
         Change::Nibbles => 0.0,
+        // The mean is summed in another order.
+        Change::Ternary => 4.0 * f32::EPSILON * x.abs(),
     }
+}
+
+/// Numbers as BitNet has them: -1, 0 or 1 times their mean without signs.
+fn ternary(numbers: &[f32]) -> Vec<f32> {
+    let mean = numbers.iter().map(|x| f64::from(x.abs())).sum::<f64>() / numbers.len() as f64;
+    let each = numbers.iter().map(|x| match f64::from(*x) / mean {
+        ratio if ratio > 0.5 => mean as f32,
+        ratio if ratio < -0.5 => -mean as f32,
+        _ => 0.0,
+    });
+    each.collect()
 }
 
 /// After the inverse transform every number is the source's bit for bit, unless it changed on the
@@ -410,7 +433,7 @@ fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
         .map(|source| checkpoint[source.parameter].name.as_str())
         .collect();
     for parameter in &map.parameters {
-        let change = parameter.sources[0].change;
+        let change = parameter.sources.first().map_or(Change::None, |source| source.change);
         for (expert, name) in (0..).zip(parameter.names()) {
             let values = map.read(&gguf, parameter, expert)?;
             let name = pair.source_name(&name);
@@ -422,9 +445,12 @@ fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
             if sha256(&values.bytes) == expected.sha256 {
                 continue;
             }
-            let Some(expected) = numbers(pair, &name).filter(|_| change != Change::None) else {
+            let Some(mut expected) = numbers(pair, &name).filter(|_| change != Change::None) else {
                 return Err(format!("{name}: other numbers than the source's").into());
             };
+            if change == Change::Ternary {
+                expected = ternary(&expected);
+            }
             let (found, _) = values.bytes.as_chunks::<4>();
             same(&name, found.len(), expected.len())?;
             for (found, expected) in found.iter().zip(expected) {
@@ -439,8 +465,8 @@ fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
 }
 
 /// The transform forwards gives the file's tensor bit for bit, of the source's own numbers where
-/// the inverse has others; `-exp(x)` to one step of the last place. Of factors, both ways: the source's
-/// numbers with its config, and the file's with the config that the file gives.
+/// the inverse has others; `-exp(x)` to one step of the last place, and BitNet's to a few. Of factors, both
+/// ways: the source's numbers with its config, and the file's with the config that the file gives.
 fn values_of_gguf(pair: &Pair) -> Result<(), Failed> {
     let gguf = pair.gguf()?;
     let map = pair.map(&gguf)?;
@@ -453,7 +479,8 @@ fn values_of_gguf(pair: &Pair) -> Result<(), Failed> {
             let source = numbers.map(|numbers| {
                 numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()
             });
-            let change = parameter.sources[0].change;
+            // One that a metadata key holds comes from no tensor.
+            let change = parameter.sources.first().map_or(Change::None, |source| source.change);
             let other = source.as_ref().filter(|_| change != Change::None).unwrap_or(&bytes);
             own.insert(name.clone(), other.clone());
             values.insert(name, source.unwrap_or(bytes));
@@ -479,7 +506,11 @@ fn forwards(
         let found = tensor.bytes(4, read).ok_or_else(|| format!("{} has no bytes", tensor.name))?;
         let expected = gguf.tensor_bytes(gguf.tensor(&tensor.name).unwrap()).unwrap();
         same(&tensor.name, found.len(), expected.len())?;
-        let at_most = u64::from(tensor.change == Change::NegativeExp);
+        let at_most = match tensor.change {
+            Change::NegativeExp => 1,
+            Change::Ternary => 4,
+            _ => 0,
+        };
         for (found, expected) in found.as_chunks::<4>().0.iter().zip(expected.as_chunks::<4>().0) {
             let (found, expected) = (f32::from_le_bytes(*found), f32::from_le_bytes(*expected));
             if steps(found, expected) > at_most {
@@ -505,8 +536,8 @@ fn every_value(pair: &Pair) -> Result<(), Failed> {
             |place: usize| tensors.tensor(&checkpoint[place].name).ok().map(|view| view.data());
         let found = tensor.bytes(4, read).ok_or_else(|| format!("{} has no bytes", tensor.name))?;
         let expected = gguf.tensor_bytes(gguf.tensor(&tensor.name).unwrap()).unwrap();
-        if tensor.change == Change::NegativeExp {
-            continue; // Held to one step by `values of gguf`.
+        if matches!(tensor.change, Change::NegativeExp | Change::Ternary) {
+            continue; // Held to a few steps by `values of gguf`.
         }
         if found != expected {
             return Err(format!("{}: other bytes than the file's", tensor.name).into());
@@ -575,7 +606,7 @@ fn metadata(pair: &Pair) -> Result<(), Failed> {
         .metadata
         .iter()
         .filter_map(|entry| Some((entry.key.as_str()?, entry.value)))
-        .filter(|(key, _)| key.starts_with(&prefix))
+        .filter(|(key, _)| key.starts_with(&prefix) && !KEYS_OF_TENSORS.contains(key))
         .map(|(key, value)| (key.to_owned(), format!("{:?}", OwnedValue::from(value))))
         .collect();
     same_entries(&found, &expected)

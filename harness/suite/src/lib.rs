@@ -28,6 +28,9 @@
 //! What a reader leaves out of its [`FileValue`] is not compared, so that a reader that only accepts
 //! or refuses can take part; the more it says, the more is tested.
 //!
+//! A reader that also dequantizes blocks, or maps names between GGUF and transformers, says so in
+//! [`About::ops`] and answers [`Subject::dequantize`] and [`Subject::map_names`].
+//!
 //! A reader in another language is a program that answers one JSON object per line
 //! (`PROTOCOL.md`); the command `gguf-assay run --adapter` drives it. In this crate that is
 //! [`process::Process`], and [`serve`] makes such a program of a Rust [`Subject`].

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// What is asked for: the other side
     #[arg(long, value_name = "SIDE")]
     to: Option<Side>,
-    /// The architecture that a checkpoint becomes; else its model_type tells
+    /// The architecture that a checkpoint becomes; else its class or model_type tells
     #[arg(long, value_name = "NAME")]
     arch: Option<String>,
     /// Print the config alone (of a checkpoint: the keys alone)
@@ -250,6 +250,16 @@ fn map_text(args: &Args, map: &Map) -> String {
             let _ = writeln!(text, "    {}", dim(note));
         }
     }
+    for parameter in &map.parameters {
+        if let (Some((key, number)), Some(shape)) = (&parameter.key, &parameter.shape) {
+            let _ = writeln!(
+                text,
+                "{key}\n    {} {shape:?}  {}",
+                parameter.name,
+                dim(&number.to_string())
+            );
+        }
+    }
     if !map.absent.is_empty() {
         text.push_str("\nnot in the file:\n");
     }
@@ -313,6 +323,12 @@ fn map_json(args: &Args, map: &Map) -> Json {
             "note": tensor.note(),
         })
     });
+    let keyed = map.parameters.iter().filter_map(|parameter| {
+        let (key, value) = parameter.key.as_ref()?;
+        Some(json!({
+            "name": parameter.name, "shape": parameter.shape, "key": key, "value": value,
+        }))
+    });
     let styles = map.styles.iter().map(|(style, count)| (style.name().to_owned(), json!(count)));
     let absent = map.absent.iter().map(|(field, note)| json!({ "field": field, "note": note }));
     json!({
@@ -327,6 +343,7 @@ fn map_json(args: &Args, map: &Map) -> Json {
         "parameter_count": map.parameter_count(),
         "findings": findings_json(&map.findings),
         "tensors": tensors.collect::<Vec<_>>(),
+        "keyed": keyed.collect::<Vec<_>>(),
         "experts": styles.collect::<serde_json::Map<_, _>>(),
         "config": map.config,
         "absent": absent.collect::<Vec<_>>(),
@@ -383,7 +400,7 @@ fn checkpoint(args: &Args) -> Result<u8> {
         serde_json::from_slice(&text).with_context(|| format!("{} is no JSON", path.display()))?;
     let architecture = match &args.arch {
         Some(name) => Architecture::find(name)?,
-        None => of_model_type(&config)?,
+        None => of_config(&config)?,
     };
     let mut files: Vec<PathBuf> = fs::read_dir(folder)
         .with_context(|| format!("cannot read {}", folder.display()))?
@@ -415,18 +432,19 @@ fn checkpoint(args: &Args) -> Result<u8> {
 /// How many parameters that are left out for one reason are named.
 const LEFT_OUT: usize = 3;
 
-fn of_model_type(config: &Json) -> Result<&'static Architecture> {
+/// The architecture of a checkpoint.
+fn of_config(config: &Json) -> Result<&'static Architecture> {
+    if let Some(found) = Architecture::of_config(config) {
+        return Ok(found);
+    }
     let Some(name) = config["model_type"].as_str() else {
         bail!("config.json has no model_type; name the architecture with --arch");
     };
-    match Architecture::of_config(config) {
-        Some(found) => Ok(found),
-        None => bail!(
-            "no architecture is mapped from the model_type {}; gguf-assay list architectures says \
-             which are, and --arch names one",
-            printable(name, 80)
-        ),
-    }
+    bail!(
+        "no architecture is mapped from the model_type {}; gguf-assay list architectures says which \
+         are, and --arch names one",
+        printable(name, 80)
+    )
 }
 
 fn checkpoint_text(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor]) -> String {
@@ -445,6 +463,9 @@ fn checkpoint_text(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor
             map.architecture.name()
         );
         findings_text(&mut text, &map.findings);
+        for (place, key) in &map.keyed {
+            let _ = writeln!(text, "  a number of {key}: {}", name(*place));
+        }
         let mut left_out: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (place, note) in &map.dropped {
             left_out.entry(note).or_default().push(*place);
@@ -506,6 +527,8 @@ fn checkpoint_json(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor
     });
     let dropped = map.dropped.iter();
     let dropped = dropped.map(|(place, note)| json!({ "name": name(*place), "note": note }));
+    let keyed = map.keyed.iter();
+    let keyed = keyed.map(|(place, key)| json!({ "name": name(*place), "key": key }));
     let metadata = map.metadata.iter().map(|(key, value)| (key.clone(), value_json(value)));
     json!({
         "schema": SCHEMA,
@@ -517,6 +540,7 @@ fn checkpoint_json(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor
         "parameter_count": tensors.len(),
         "findings": findings_json(&map.findings),
         "tensors": made.collect::<Vec<_>>(),
+        "keyed": keyed.collect::<Vec<_>>(),
         "dropped": dropped.collect::<Vec<_>>(),
         "metadata": metadata.collect::<serde_json::Map<_, _>>(),
     })
