@@ -53,6 +53,7 @@ pub(crate) struct RawNames {
     without: Vec<String>,
     #[serde(default)]
     optional: Vec<String>,
+    any_numbers: Option<String>,
     #[serde(default = "accept")]
     verdict: Verdict,
     #[serde(default)]
@@ -75,6 +76,7 @@ pub(crate) struct RawPair {
     without: Vec<String>,
     #[serde(default)]
     computed: Vec<String>,
+    any_numbers: Option<String>,
 }
 
 /// Where the numbers of a pair come from.
@@ -98,6 +100,7 @@ impl RawPair {
             config_is: Table::new(),
             without: if to == Side::Transformers { self.without.clone() } else { Vec::new() },
             optional: if to == Side::Gguf { self.computed.clone() } else { Vec::new() },
+            any_numbers: self.any_numbers.clone(),
             verdict: Verdict::Accept,
             says: Vec::new(),
         };
@@ -120,6 +123,8 @@ pub struct NamesCase {
     pub to: Side,
     /// The pair that it is made of.
     pub pair: Arc<Pair>,
+    /// Why numbers are not compared, if they are not.
+    pub any_numbers: Option<String>,
     /// A refusal has to name one of these, so that somebody can find what is wrong.
     pub says: Vec<String>,
     verdict: Verdict,
@@ -457,6 +462,7 @@ impl NamesCase {
             source: raw.source,
             to: raw.to,
             says: raw.says,
+            any_numbers: raw.any_numbers,
             verdict: raw.verdict,
             config: raw.config,
             config_is: raw.config_is,
@@ -580,6 +586,9 @@ impl NamesCase {
             }
         }
         names.retain(|name, _| !self.without.contains(name));
+        if self.any_numbers.is_some() {
+            names.values_mut().for_each(|name| name.numbers = PairNumbers::Other);
+        }
         let mut config = Vec::new();
         for name in &self.config {
             let value = field(&self.pair.config, name).filter(|value| !value.is_null());

@@ -115,6 +115,9 @@ fn explain_blocks(text: &mut String, case: &BlockCase) -> Result<()> {
 /// What is given, and what is expected on the other side.
 fn explain_names(text: &mut String, case: &NamesCase) -> Result<()> {
     let _ = writeln!(text, "  pair    {}, to {}", case.pair.name, case.to.name());
+    if let Some(reason) = &case.any_numbers {
+        let _ = writeln!(text, "  numbers any: {reason}");
+    }
     if !case.says.is_empty() {
         let _ = writeln!(text, "  says    a refusal names {}", case.says.join(" or "));
     }
