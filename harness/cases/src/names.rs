@@ -64,7 +64,7 @@ fn accept() -> Verdict {
     Verdict::Accept
 }
 
-/// The text of two cases, one each way.
+/// The text of two cases, one each way, or of one.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawPair {
@@ -77,6 +77,7 @@ pub(crate) struct RawPair {
     #[serde(default)]
     computed: Vec<String>,
     any_numbers: Option<String>,
+    only_to_gguf: Option<String>,
 }
 
 /// Where the numbers of a pair come from.
@@ -84,7 +85,7 @@ const PAIR_SOURCE: &str = "a checkpoint of transformers 5.24.0, converted by lla
 
 impl RawPair {
     /// The cases: from the file to transformers, and from the checkpoint to GGUF.
-    pub(crate) fn cases(&self) -> [RawNames; 2] {
+    pub(crate) fn cases(&self) -> impl Iterator<Item = RawNames> {
         let case = |to: Side| RawNames {
             id: format!("names/whole/{}-to-{}", self.pair.replace('_', "-"), to.name()),
             rule: "NAMES-009".into(),
@@ -104,7 +105,8 @@ impl RawPair {
             verdict: Verdict::Accept,
             says: Vec::new(),
         };
-        [case(Side::Transformers), case(Side::Gguf)]
+        let back = self.only_to_gguf.is_none().then(|| case(Side::Transformers));
+        back.into_iter().chain([case(Side::Gguf)])
     }
 }
 

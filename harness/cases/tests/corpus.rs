@@ -45,8 +45,9 @@ fn every_pair_is_in_a_case_as_it_is() {
         };
         let to_gguf = whole(Side::Gguf).unwrap_or_else(|| panic!("{name} has no case"));
         assert!(matches!(to_gguf.input(), Ok(NamesInput::Checkpoint { .. })), "{name}");
-        let NamesInput::File { file, .. } = whole(Side::Transformers).unwrap().input().unwrap()
-        else {
+        // Of some, the file stands for less than the checkpoint: `only_to_gguf` says why.
+        let Some(to_transformers) = whole(Side::Transformers) else { continue };
+        let NamesInput::File { file, .. } = to_transformers.input().unwrap() else {
             panic!("{name} is no file");
         };
         assert!(file.to_bytes() == std::fs::read(folder.join("model.gguf")).unwrap(), "{name}");

@@ -12,7 +12,6 @@ import gguf_assay_adapter as adapter
 import torch
 import transformers
 from safetensors import safe_open
-from transformers.conversion_mapping import get_model_conversion_mapping
 
 torch.set_num_threads(1)
 # What it logs is part of its answer.
@@ -79,11 +78,13 @@ def map_names(architecture, to, request):
                 error.add_note(line)
             raise
     # It counts as quantized, which are not saved, though all numbers are those of float32 now. Saved
-    # as any other model, its names are those of a checkpoint: experts apart, nothing that is tied.
+    # as a model that was never loaded, its names are those of a checkpoint: experts apart, nothing that
+    # is tied.
     model.hf_quantizer = None
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
-    model._weight_conversions = get_model_conversion_mapping(model)
+    if hasattr(model, "_weight_conversions"):
+        del model._weight_conversions
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         config = json.loads((pathlib.Path(folder) / "config.json").read_text())
