@@ -187,14 +187,11 @@ fn program(
 ) -> std::result::Result<Program, String> {
     match subject.status(cache) {
         Status::Builtin | Status::Installed => Ok(subject.program(cache, own)),
-        Status::NotInstalled => Err(match &subject.manifest.optional {
-            None => format!("not installed: gguf-assay subjects install {}", subject.name),
-            Some(_) => {
-                format!("optional, not installed: gguf-assay subjects install {}", subject.name)
-            }
-        }),
-        Status::OutOfDate => {
-            Err(format!("out of date: gguf-assay subjects install {}", subject.name))
+        status @ (Status::NotInstalled | Status::OutOfDate) => {
+            let optional = if subject.manifest.optional.is_some() { "optional, " } else { "" };
+            let state =
+                if status == Status::NotInstalled { "not installed" } else { "out of date" };
+            Err(format!("{optional}{state}: gguf-assay subjects install {}", subject.name))
         }
     }
 }

@@ -64,6 +64,9 @@ fn status(subjects: &[SubjectFolder]) -> Result<u8> {
             Status::Installed => good("installed"),
             Status::NotInstalled if subject.manifest.optional.is_some() => dim("optional"),
             Status::NotInstalled => bad("not installed"),
+            Status::OutOfDate if subject.manifest.optional.is_some() => {
+                dim("optional, out of date")
+            }
             Status::OutOfDate => bad("out of date"),
         };
         let _ = writeln!(text, "{:<12} {status}  {}", subject.name, dim(&subject.manifest.summary));
