@@ -269,6 +269,31 @@ def add_next_token_of_ocr(folder):
     edit_config(folder, lambda config: config["text_config"].update(num_nextn_predict_layers=1))
 
 
+def publish_deepseek4(folder):
+    """Names, fields and experts of MXFP4 as published, which is all that the converter takes. transformers 5.24.0 reads
+    them and writes others: of names only some, and the layers of each kind and two rotary embeddings for
+    compress_ratios, num_hash_layers, qk_rope_head_dim and one of them."""
+    tensors = {}
+    for key, tensor in load_file(folder / "model.safetensors").items():
+        key = key.removeprefix("model.").replace("embed_tokens", "embed").replace("hc_head.hc_", "hc_head_").replace(".attn.norm.", ".attn.kv_norm.")
+        if ".experts." in key:
+            rows, columns = tensor.shape
+            tensors[key.replace(".weight", ".scale")] = torch.randint(118, 130, (rows, columns // 32), dtype=torch.uint8)
+            tensor = torch.randint(0, 256, (rows, columns // 2), dtype=torch.uint8)
+        if "tid2eid" in key:
+            tensor = torch.randint(0, 2, tensor.shape, dtype=torch.int32)
+        tensors[key] = tensor
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+    def edit(config):
+        for field in ["layer_types", "mlp_layer_types", "compress_rates", "partial_rotary_factor"]:
+            del config[field]
+        config.update(compress_ratios=[4, 128], num_hash_layers=1, qk_rope_head_dim=2)
+        config["rope_parameters"] = dict(rope_type="yarn", rope_theta=10000.0, factor=16.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0)
+
+    edit_config(folder, edit)
+
+
 # Name: class, config, and what is done to the checkpoint where transformers saves another than is
 # published.
 MODELS = {
@@ -394,10 +419,11 @@ MODELS = {
 }
 
 # Text models within checkpoints that see, of architectures that are above without. As small as they can be: one
-# layer of each kind, and of what sees as little as there is.
+# layer of each kind, and none of what sees. Where another proves the same (mistral3-sees, qwen35moe-sees, qwen4exp-sees,
+# glm4moe-sees, llama-idefics3), the pair is not kept.
 TINY = dict(BASE, hidden_size=8, intermediate_size=10, num_hidden_layers=1)
-TINY_SIGHT = dict(depth=1, hidden_size=4, num_heads=2, intermediate_size=6, out_hidden_size=8, patch_size=2, temporal_patch_size=1, spatial_merge_size=1)
-TINY_VIT = dict(hidden_size=4, intermediate_size=6, num_hidden_layers=1, num_attention_heads=2, image_size=4, patch_size=2)
+TINY_SIGHT = dict(depth=0, hidden_size=4, num_heads=2, intermediate_size=6, out_hidden_size=8, patch_size=2, temporal_patch_size=1, spatial_merge_size=1)
+TINY_VIT = dict(hidden_size=4, intermediate_size=6, num_hidden_layers=0, num_attention_heads=2, image_size=4, patch_size=2)
 TINY_DELTA = dict(DELTA, linear_key_head_dim=2, linear_value_head_dim=2)
 TINY_QWEN = dict(TINY, num_hidden_layers=2, head_dim=8, **TINY_DELTA, rope_parameters=SECTIONS)
 GLM_ROPE = dict(rope_type="default", rope_theta=10000.0, mrope_section=[1, 1, 0])
@@ -409,8 +435,8 @@ MODELS |= {
     "qwen35-sees": ("Qwen3_5ForConditionalGeneration", dict(text_config=TINY_QWEN, vision_config=dict(TINY_SIGHT, num_position_embeddings=4))),
     "qwen35moe-sees": ("Qwen3_5MoeForConditionalGeneration", dict(text_config=dict(TINY_QWEN, **SMALL_EXPERTS, num_experts=3, shared_expert_intermediate_size=6), vision_config=dict(TINY_SIGHT, num_position_embeddings=4))),
     "qwen4exp-sees": ("Qwen4ExpForConditionalGeneration", dict(text_config=dict(TINY_QWEN, **SMALL_EXPERTS, num_experts=3, shared_expert_intermediate_size=6, **QSA, layer_types=["linear_attention", "indexed_attention"]) | dict(output_gate_type="sigmoid"), vision_config=dict(TINY_SIGHT, num_position_embeddings=4)), publish_qwen4exp),
-    "exaone4-sees": ("Exaone4_5_ForConditionalGeneration", dict(text_config=dict(TINY, model_type="exaone4", head_dim=4, sliding_window=16, layer_types=["sliding_attention"]), vision_config=dict(TINY_SIGHT, num_key_value_heads=1, window_size=4, fullatt_block_indexes=[0]))),
-    "lfm2-sees": ("Lfm2VlForConditionalGeneration", dict(text_config=dict(TINY, model_type="lfm2", num_hidden_layers=2, layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False, tie_word_embeddings=True), vision_config=dict(model_type="siglip2_vision_model", hidden_size=4, intermediate_size=6, num_hidden_layers=1, num_attention_heads=2, patch_size=2, num_patches=4, vision_use_head=False), projector_hidden_size=6, downsample_factor=1), publish_text_class("Lfm2ForCausalLM")),
+    "exaone4-sees": ("Exaone4_5_ForConditionalGeneration", dict(text_config=dict(TINY, model_type="exaone4", head_dim=4, sliding_window=16, layer_types=["sliding_attention"]), vision_config=dict(TINY_SIGHT, num_key_value_heads=1, window_size=4, fullatt_block_indexes=[]))),
+    "lfm2-sees": ("Lfm2VlForConditionalGeneration", dict(text_config=dict(TINY, model_type="lfm2", num_hidden_layers=2, layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False, tie_word_embeddings=True), vision_config=dict(model_type="siglip2_vision_model", hidden_size=4, intermediate_size=6, num_hidden_layers=0, num_attention_heads=2, patch_size=2, num_patches=4, vision_use_head=False), projector_hidden_size=6, downsample_factor=1), publish_text_class("Lfm2ForCausalLM")),
     "glm4-sees": ("Glm4vForConditionalGeneration", dict(text_config=dict(TINY, hidden_size=16, num_attention_heads=2, num_key_value_heads=1, rope_parameters=dict(GLM_ROPE, mrope_section=[1, 1, 1], partial_rotary_factor=0.75)), vision_config=dict(TINY_SIGHT, out_hidden_size=16, image_size=4))),
     "glm4moe-sees": ("Glm4vMoeForConditionalGeneration", dict(text_config=dict(TINY, num_hidden_layers=2, head_dim=6, **SMALL_EXPERTS, n_routed_experts=3, n_shared_experts=1, first_k_dense_replace=1, rope_parameters=dict(GLM_ROPE, partial_rotary_factor=0.5)), vision_config=dict(TINY_SIGHT, image_size=4))),
     "glm4-ocr": ("GlmOcrForConditionalGeneration", dict(text_config=dict(TINY, head_dim=6, rope_parameters=dict(GLM_ROPE, partial_rotary_factor=1.0, mrope_section=[1, 1, 1])), vision_config=dict(TINY_SIGHT, image_size=4)), add_next_token_of_ocr),
@@ -419,6 +445,10 @@ MODELS |= {
     "llama-idefics3": ("Idefics3ForConditionalGeneration", dict(text_config=dict(TINY, model_type="llama", head_dim=6), vision_config=dict(TINY_VIT, model_type="idefics3_vision"), scale_factor=1), publish_text_class("VLlama3ForCausalLM")),
 }
 # End of those that see.
+# DeepSeek V4 and dots3-note. Experts of DeepSeek V4 are blocks of 32.
+MODELS |= {
+    "deepseek4": ("DeepseekV4ForCausalLM", dict(BASE | dict(vocab_size=8), hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=4, q_lora_rank=5, n_routed_experts=2, num_experts_per_tok=2, n_shared_experts=1, layer_types=["compressed_sparse_attention", "heavily_compressed_attention"], mlp_layer_types=["hash_moe", "moe"], hc_mult=2, sliding_window=16, o_groups=2, o_lora_rank=3, index_n_heads=2, index_head_dim=3, index_topk=4, num_nextn_predict_layers=0, partial_rotary_factor=0.5), publish_deepseek4),
+}
 
 # Fields that only the published configs have. The converter fails without them, and transformers 5
 # takes them away when it reads a config, so that these are converted with config.json as it is.
@@ -550,7 +580,7 @@ def make_model(name, folder):
     model.save_pretrained(folder)
     saved = load_file(folder / "model.safetensors")
     memory = {key: list(tensor.shape) for key, tensor in model.state_dict().items()}
-    if not any(key.endswith("lm_head.weight") for key in saved):  # Tied.
+    if not any(key.endswith("head.weight") for key in saved):  # Tied.
         memory.pop("lm_head.weight", None)
     if not memory.keys() <= saved.keys():
         (folder / "memory.json").write_text(json.dumps(memory))
@@ -592,9 +622,11 @@ def convert(llama_cpp, folder, out):
     # The converter asks transformers for the config, and only takes config.json where transformers does
     # not know the class: transformers 5 gives every Nemotron-H experts, and the layers of Qwen4-Exp another
     # name, and Step 3.5 other fields.
-    as_it_is = out.stem in PUBLISHED or out.stem in ("nemotron_h", "qwen4exp", "qwen4exp-sees", "step35")
+    as_it_is = out.stem in PUBLISHED or out.stem in ("nemotron_h", "qwen4exp", "qwen4exp-sees", "step35", "deepseek4")
     model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, hparams=hparams if as_it_is else None)
     type(getattr(model, "impl", model)).set_vocab = set_vocab
+    # Of DeepSeek V4 the converter has one of its own, which is long.
+    model.gguf_writer.kv_data[0].pop("tokenizer.chat_template", None)
     model.write()
     (folder / "tokenizer.json").unlink()
 

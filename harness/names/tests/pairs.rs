@@ -54,6 +54,11 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
         "text_config.vocab_size_per_layer_input",
         "the source has no such field",
     ),
+    (
+        "deepseek4",
+        "quantization_config.quant_method",
+        "the source has no field for it; published models have that of their other tensors",
+    ),
     ("glm4-sees", "attention_bias", "GLM-4V has no such field, and always biases"),
     ("glm4-ocr", "attention_bias", "GLM-OCR has no such field, and no biases"),
     ("glm4moe-sees", "use_qk_norm", "GLM-4.5V has no such field, and no such norms"),
@@ -217,7 +222,8 @@ impl Pair {
 
     /// Of blocks, where the source has them.
     fn map(&self, gguf: &Gguf<'_>) -> Result<Map, Failed> {
-        let blocks = self.source.keys().any(|name| name.ends_with("_blocks"));
+        let blocks = |name: &String| name.ends_with("_blocks") || name.ends_with(".w1.scale");
+        let blocks = self.source.keys().any(blocks);
         Ok(if blocks { Map::with_blocks(gguf)? } else { Map::of(gguf)? })
     }
 
