@@ -59,6 +59,7 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
         "quantization_config.quant_method",
         "the source has no field for it; published models have that of their other tensors",
     ),
+    ("glm4-sees", "head_dim", "GLM-4V has no such field"),
     ("glm4-sees", "attention_bias", "GLM-4V has no such field, and always biases"),
     ("glm4-ocr", "attention_bias", "GLM-OCR has no such field, and no biases"),
     ("glm4moe-sees", "use_qk_norm", "GLM-4.5V has no such field, and no such norms"),
