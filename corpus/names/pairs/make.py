@@ -294,6 +294,21 @@ def publish_deepseek4(folder):
     edit_config(folder, edit)
 
 
+def publish_minimax_m3(folder):
+    """Fields as published, which the converter asks for: transformers 5.24.0 reads them and writes its own."""
+
+    def edit(config):
+        text = config["text_config"]
+        names = dict(sparse_num_index_heads="index_n_heads", sparse_index_dim="index_head_dim", sparse_block_size="index_block_size", sparse_topk_blocks="index_topk_blocks", sparse_local_block="index_local_blocks")
+        sparse = {name: text.pop(field) for name, field in names.items()}
+        sparse["sparse_attention_freq"] = [int(kind != "full_attention") for kind in text.pop("layer_types")]
+        text["sparse_attention_config"] = sparse
+        text["moe_layer_freq"] = [int(kind == "sparse") for kind in text.pop("mlp_layer_types")]
+        text.update(n_shared_experts=1, scoring_func="sigmoid")
+
+    edit_config(folder, edit)
+
+
 # Name: class, config, and what is done to the checkpoint where transformers saves another than is
 # published.
 MODELS = {
@@ -445,9 +460,10 @@ MODELS |= {
     "llama-idefics3": ("Idefics3ForConditionalGeneration", dict(text_config=dict(TINY, model_type="llama", head_dim=6), vision_config=dict(TINY_VIT, model_type="idefics3_vision"), scale_factor=1), publish_text_class("VLlama3ForCausalLM")),
 }
 # End of those that see.
-# DeepSeek V4 and dots3-note. Experts of DeepSeek V4 are blocks of 32.
+# DeepSeek V4 and MiniMax M3. Experts of DeepSeek V4 are blocks of 32.
 MODELS |= {
     "deepseek4": ("DeepseekV4ForCausalLM", dict(BASE | dict(vocab_size=8), hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=4, q_lora_rank=5, n_routed_experts=2, num_experts_per_tok=2, n_shared_experts=1, layer_types=["compressed_sparse_attention", "heavily_compressed_attention"], mlp_layer_types=["hash_moe", "moe"], hc_mult=2, sliding_window=16, o_groups=2, o_lora_rank=3, index_n_heads=2, index_head_dim=3, index_topk=4, num_nextn_predict_layers=0, partial_rotary_factor=0.5), publish_deepseek4),
+    "minimax-m3": ("MiniMaxM3SparseForConditionalGeneration", dict(text_config=dict(TINY, num_hidden_layers=2, head_dim=6, num_local_experts=3, num_experts_per_tok=2, dense_intermediate_size=12, intermediate_size=7, shared_intermediate_size=7, rotary_dim=4, mlp_layer_types=["dense", "sparse"], index_n_heads=2, index_head_dim=5, layer_types=["full_attention", "minimax_m3_sparse"]), vision_config=TINY_VIT, projector_hidden_size=4), publish_minimax_m3),
 }
 
 # Fields that only the published configs have. The converter fails without them, and transformers 5
@@ -622,7 +638,7 @@ def convert(llama_cpp, folder, out):
     # The converter asks transformers for the config, and only takes config.json where transformers does
     # not know the class: transformers 5 gives every Nemotron-H experts, and the layers of Qwen4-Exp another
     # name, and Step 3.5 other fields.
-    as_it_is = out.stem in PUBLISHED or out.stem in ("nemotron_h", "qwen4exp", "qwen4exp-sees", "step35", "deepseek4")
+    as_it_is = out.stem in PUBLISHED or out.stem in ("nemotron_h", "qwen4exp", "qwen4exp-sees", "step35", "deepseek4", "minimax-m3")
     model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, hparams=hparams if as_it_is else None)
     type(getattr(model, "impl", model)).set_vocab = set_vocab
     # Of DeepSeek V4 the converter has one of its own, which is long.

@@ -49,6 +49,7 @@ INEXACT = {
     "mamba-falcon": ".A_log",
     "kimi-linear": ".A_log",
     # Within checkpoints that see.
+    "minimax-m3": "norm.weight",
     "qwen35-sees": DELTA,
     "qwen35moe-sees": DELTA,
     "qwen4exp-sees": ("norm.weight", ".A_log", "_layernorm.weight"),

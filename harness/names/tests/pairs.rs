@@ -327,6 +327,7 @@ fn names_of_transformers(pair: &Pair) -> Result<(), Failed> {
             "_audio.",
             "projector.",
             "connector.",
+            "patch_merge_mlp.",
             "vit.",
             "mlp_AR.",
         ];
