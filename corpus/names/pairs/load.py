@@ -43,7 +43,7 @@ def compare(command, source, folder):
     config = subprocess.run([command, "names", file, "--config"], check=True, capture_output=True)
     config, expected = json.loads(config.stdout), json.loads((source / "config.json").read_text())
     for outer in [config, config.get("text_config", {})]:
-        within = expected.get("text_config", {}) if outer is not config else expected
+        within = expected | expected.get("text_config", {})
         outer.update({token: within[token] for token in TOKENS if token in within})
     (folder / "config.json").write_text(json.dumps(config))
     (found, wrong), (expected, _) = load(folder), load(source)

@@ -130,7 +130,12 @@ def publish_qwen4exp(folder):
     """The name of layers that published configs have. transformers 5 makes indexed_attention of it, also
     when the converter asks it for the config, which then writes that nothing is compressed."""
     names = {"linear_attention": "linear_attention", "indexed_attention": "full_attention"}
-    edit_config(folder, lambda config: config.update(layer_types=[names[name] for name in config["layer_types"]]))
+
+    def edit(config):
+        config = config.get("text_config", config)
+        config["layer_types"] = [names[name] for name in config["layer_types"]]
+
+    edit_config(folder, edit)
 
 
 def publish_nemotron(folder):
@@ -238,6 +243,70 @@ def publish_step35(folder):
         swiglu_limits_shared=[0.0, 0.0, 16.0, 0.0],
     )
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def publish_text_class(name):
+    """The class of the text model, which published configs name and the converter goes by."""
+    return lambda folder: edit_config(folder, lambda config: config["text_config"].update(architectures=[name]))
+
+
+def publish_gemma4_unified(folder):
+    """Fields of Gemma 4 that its unified models have no use for: the converter asks for them."""
+    fields = dict(moe_intermediate_size=None, hidden_size_per_layer_input=0)
+    edit_config(folder, lambda config: config["text_config"].update(fields))
+
+
+def add_next_token_of_ocr(folder):
+    """As add_next_token_of_glm, in a model that sees."""
+    tensors = load_file(folder / "model.safetensors")
+    shapes = {key.replace("layers.0.", "layers.1."): tensor.shape for key, tensor in tensors.items() if "language_model.layers.0." in key}
+    norm = tensors["model.language_model.norm.weight"].shape
+    embedding = tensors["lm_head.weight"].shape
+    for part, shape in [("eh_proj", (norm[0], 2 * norm[0])), ("enorm", norm), ("hnorm", norm), ("embed_tokens", embedding), ("shared_head.head", embedding), ("shared_head.norm", norm)]:
+        shapes[f"model.language_model.layers.1.{part}.weight"] = shape
+    tensors |= {key: torch.randn(*shape) for key, shape in shapes.items()}
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    edit_config(folder, lambda config: config["text_config"].update(num_nextn_predict_layers=1))
+
+
+def publish_deepseek4(folder):
+    """Names, fields and experts of MXFP4 as published, which is all that the converter takes. transformers 5.24.0 reads
+    them and writes others: of names only some, and the layers of each kind and two rotary embeddings for
+    compress_ratios, num_hash_layers, qk_rope_head_dim and one of them."""
+    tensors = {}
+    for key, tensor in load_file(folder / "model.safetensors").items():
+        key = key.removeprefix("model.").replace("embed_tokens", "embed").replace("hc_head.hc_", "hc_head_").replace(".attn.norm.", ".attn.kv_norm.")
+        if ".experts." in key:
+            rows, columns = tensor.shape
+            tensors[key.replace(".weight", ".scale")] = torch.randint(118, 130, (rows, columns // 32), dtype=torch.uint8)
+            tensor = torch.randint(0, 256, (rows, columns // 2), dtype=torch.uint8)
+        if "tid2eid" in key:
+            tensor = torch.randint(0, 2, tensor.shape, dtype=torch.int32)
+        tensors[key] = tensor
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+    def edit(config):
+        for field in ["layer_types", "mlp_layer_types", "compress_rates", "partial_rotary_factor"]:
+            del config[field]
+        config.update(compress_ratios=[4, 128], num_hash_layers=1, qk_rope_head_dim=2)
+        config["rope_parameters"] = dict(rope_type="yarn", rope_theta=10000.0, factor=16.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0)
+
+    edit_config(folder, edit)
+
+
+def publish_minimax_m3(folder):
+    """Fields as published, which the converter asks for: transformers 5.24.0 reads them and writes its own."""
+
+    def edit(config):
+        text = config["text_config"]
+        names = dict(sparse_num_index_heads="index_n_heads", sparse_index_dim="index_head_dim", sparse_block_size="index_block_size", sparse_topk_blocks="index_topk_blocks", sparse_local_block="index_local_blocks")
+        sparse = {name: text.pop(field) for name, field in names.items()}
+        sparse["sparse_attention_freq"] = [int(kind != "full_attention") for kind in text.pop("layer_types")]
+        text["sparse_attention_config"] = sparse
+        text["moe_layer_freq"] = [int(kind == "sparse") for kind in text.pop("mlp_layer_types")]
+        text.update(n_shared_experts=1, scoring_func="sigmoid")
+
+    edit_config(folder, edit)
 
 
 # Name: class, config, and what is done to the checkpoint where transformers saves another than is
@@ -362,6 +431,39 @@ MODELS = {
     "kimi-linear": ("KimiLinearForCausalLM", dict(BASE, hidden_size=12, intermediate_size=20, num_key_value_heads=4, moe_intermediate_size=8, num_local_experts=3, num_experts_per_tok=2, n_shared_experts=1, kv_lora_rank=10, qk_nope_head_dim=3, qk_rope_head_dim=2, v_head_dim=6, layer_types=["linear_attention", "full_attention"], mlp_layer_types=["dense", "sparse"], linear_head_dim=7, linear_num_heads=4, linear_conv_kernel_dim=3), publish_kimi),
     "t5-mt5": ("MT5ForConditionalGeneration", dict(vocab_size=24, d_model=12, d_kv=6, d_ff=20, num_layers=2, num_decoder_layers=1, relative_attention_num_buckets=10, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
     "t5-umt5": ("UMT5ForConditionalGeneration", dict(vocab_size=24, d_model=12, d_kv=6, d_ff=20, num_layers=2, num_decoder_layers=1, relative_attention_num_buckets=10, num_heads=4, feed_forward_proj="gated-gelu", decoder_start_token_id=0)),
+}
+
+# Text models within checkpoints that see, of architectures that are above without. As small as they can be: one
+# layer of each kind, and none of what sees. Where another proves the same (mistral3-sees, qwen35moe-sees, qwen4exp-sees,
+# glm4moe-sees, llama-idefics3), the pair is not kept.
+TINY = dict(BASE, hidden_size=8, intermediate_size=10, num_hidden_layers=1)
+TINY_SIGHT = dict(depth=0, hidden_size=4, num_heads=2, intermediate_size=6, out_hidden_size=8, patch_size=2, temporal_patch_size=1, spatial_merge_size=1)
+TINY_VIT = dict(hidden_size=4, intermediate_size=6, num_hidden_layers=0, num_attention_heads=2, image_size=4, patch_size=2)
+TINY_DELTA = dict(DELTA, linear_key_head_dim=2, linear_value_head_dim=2)
+TINY_QWEN = dict(TINY, num_hidden_layers=2, head_dim=8, **TINY_DELTA, rope_parameters=SECTIONS)
+GLM_ROPE = dict(rope_type="default", rope_theta=10000.0, mrope_section=[1, 1, 0])
+MODELS |= {
+    "gemma4-unified": ("Gemma4UnifiedForConditionalGeneration", dict(text_config=dict(TINY, num_hidden_layers=2, head_dim=4, global_head_dim=6, num_global_key_value_heads=1, sliding_window=16, tie_word_embeddings=True, layer_types=["sliding_attention", "full_attention"], attention_k_eq_v=True), vision_config=dict(patch_size=1, pooling_kernel_size=1, mm_embed_dim=4, mm_posemb_size=4, output_proj_dims=4), audio_config=dict(audio_embed_dim=4)), publish_gemma4_unified),
+    "gemma4-assistant-unified": ("Gemma4UnifiedAssistantForCausalLM", dict(text_config=dict(TINY, model_type="gemma4_unified_text", num_hidden_layers=2, head_dim=4, global_head_dim=6, num_global_key_value_heads=1, sliding_window=16, tie_word_embeddings=True, layer_types=["sliding_attention", "full_attention"], num_kv_shared_layers=2), backbone_hidden_size=12), publish_gemma4_unified),
+    "mistral3-sees": ("Mistral3ForConditionalGeneration", dict(text_config=dict(TINY, model_type="ministral3", head_dim=6, rope_parameters=dict(rope_type="yarn", rope_theta=1000000.0, factor=16.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.125)), vision_config=dict(TINY_VIT, model_type="pixtral"), tie_word_embeddings=False)),
+    "mistral3-small": ("Mistral3ForConditionalGeneration", dict(text_config=dict(TINY, model_type="mistral", head_dim=6, sliding_window=None), vision_config=dict(TINY_VIT, model_type="pixtral"), tie_word_embeddings=False)),
+    "qwen35-sees": ("Qwen3_5ForConditionalGeneration", dict(text_config=TINY_QWEN, vision_config=dict(TINY_SIGHT, num_position_embeddings=4))),
+    "qwen35moe-sees": ("Qwen3_5MoeForConditionalGeneration", dict(text_config=dict(TINY_QWEN, **SMALL_EXPERTS, num_experts=3, shared_expert_intermediate_size=6), vision_config=dict(TINY_SIGHT, num_position_embeddings=4))),
+    "qwen4exp-sees": ("Qwen4ExpForConditionalGeneration", dict(text_config=dict(TINY_QWEN, **SMALL_EXPERTS, num_experts=3, shared_expert_intermediate_size=6, **QSA, layer_types=["linear_attention", "indexed_attention"]) | dict(output_gate_type="sigmoid"), vision_config=dict(TINY_SIGHT, num_position_embeddings=4)), publish_qwen4exp),
+    "exaone4-sees": ("Exaone4_5_ForConditionalGeneration", dict(text_config=dict(TINY, model_type="exaone4", head_dim=4, sliding_window=16, layer_types=["sliding_attention"]), vision_config=dict(TINY_SIGHT, num_key_value_heads=1, window_size=4, fullatt_block_indexes=[]))),
+    "lfm2-sees": ("Lfm2VlForConditionalGeneration", dict(text_config=dict(TINY, model_type="lfm2", num_hidden_layers=2, layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False, tie_word_embeddings=True), vision_config=dict(model_type="siglip2_vision_model", hidden_size=4, intermediate_size=6, num_hidden_layers=0, num_attention_heads=2, patch_size=2, num_patches=4, vision_use_head=False), projector_hidden_size=6, downsample_factor=1), publish_text_class("Lfm2ForCausalLM")),
+    "glm4-sees": ("Glm4vForConditionalGeneration", dict(text_config=dict(TINY, hidden_size=16, num_attention_heads=2, num_key_value_heads=1, rope_parameters=dict(GLM_ROPE, mrope_section=[1, 1, 1], partial_rotary_factor=0.75)), vision_config=dict(TINY_SIGHT, out_hidden_size=16, image_size=4))),
+    "glm4moe-sees": ("Glm4vMoeForConditionalGeneration", dict(text_config=dict(TINY, num_hidden_layers=2, head_dim=6, **SMALL_EXPERTS, n_routed_experts=3, n_shared_experts=1, first_k_dense_replace=1, rope_parameters=dict(GLM_ROPE, partial_rotary_factor=0.5)), vision_config=dict(TINY_SIGHT, image_size=4))),
+    "glm4-ocr": ("GlmOcrForConditionalGeneration", dict(text_config=dict(TINY, head_dim=6, rope_parameters=dict(GLM_ROPE, partial_rotary_factor=1.0, mrope_section=[1, 1, 1])), vision_config=dict(TINY_SIGHT, image_size=4)), add_next_token_of_ocr),
+    "llama-llava": ("LlavaForConditionalGeneration", dict(text_config=dict(TINY, model_type="llama", head_dim=6), vision_config=dict(TINY_VIT, model_type="clip_vision_model", projection_dim=4))),
+    "llama-smolvlm": ("SmolVLMForConditionalGeneration", dict(text_config=dict(TINY, model_type="llama", head_dim=6), vision_config=dict(TINY_VIT, model_type="smolvlm_vision"), scale_factor=1), publish_text_class("VLlama3ForCausalLM")),
+    "llama-idefics3": ("Idefics3ForConditionalGeneration", dict(text_config=dict(TINY, model_type="llama", head_dim=6), vision_config=dict(TINY_VIT, model_type="idefics3_vision"), scale_factor=1), publish_text_class("VLlama3ForCausalLM")),
+}
+# End of those that see.
+# DeepSeek V4 and MiniMax M3. Experts of DeepSeek V4 are blocks of 32.
+MODELS |= {
+    "deepseek4": ("DeepseekV4ForCausalLM", dict(BASE | dict(vocab_size=8), hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=4, q_lora_rank=5, n_routed_experts=2, num_experts_per_tok=2, n_shared_experts=1, layer_types=["compressed_sparse_attention", "heavily_compressed_attention"], mlp_layer_types=["hash_moe", "moe"], hc_mult=2, sliding_window=16, o_groups=2, o_lora_rank=3, index_n_heads=2, index_head_dim=3, index_topk=4, num_nextn_predict_layers=0, partial_rotary_factor=0.5), publish_deepseek4),
+    "minimax-m3": ("MiniMaxM3SparseForConditionalGeneration", dict(text_config=dict(TINY, num_hidden_layers=2, head_dim=6, num_local_experts=3, num_experts_per_tok=2, dense_intermediate_size=12, intermediate_size=7, shared_intermediate_size=7, rotary_dim=4, mlp_layer_types=["dense", "sparse"], index_n_heads=2, index_head_dim=5, layer_types=["full_attention", "minimax_m3_sparse"]), vision_config=TINY_VIT, projector_hidden_size=4), publish_minimax_m3),
 }
 
 # Fields that only the published configs have. The converter fails without them, and transformers 5
@@ -494,7 +596,7 @@ def make_model(name, folder):
     model.save_pretrained(folder)
     saved = load_file(folder / "model.safetensors")
     memory = {key: list(tensor.shape) for key, tensor in model.state_dict().items()}
-    if "lm_head.weight" not in saved:  # Tied.
+    if not any(key.endswith("head.weight") for key in saved):  # Tied.
         memory.pop("lm_head.weight", None)
     if not memory.keys() <= saved.keys():
         (folder / "memory.json").write_text(json.dumps(memory))
@@ -517,7 +619,8 @@ def convert(llama_cpp, folder, out):
     import gguf
 
     hparams = json.loads((folder / "config.json").read_text())
-    model_class = conversion.get_model_class(hparams["architectures"][0])
+    architecture = conversion.base.get_model_architecture(hparams, conversion.ModelType.TEXT)
+    model_class = conversion.get_model_class(architecture)
 
     size = hparams.get("text_config", hparams)["vocab_size"]
 
@@ -535,9 +638,11 @@ def convert(llama_cpp, folder, out):
     # The converter asks transformers for the config, and only takes config.json where transformers does
     # not know the class: transformers 5 gives every Nemotron-H experts, and the layers of Qwen4-Exp another
     # name, and Step 3.5 other fields.
-    as_it_is = out.stem in PUBLISHED or out.stem in ("nemotron_h", "qwen4exp", "step35")
+    as_it_is = out.stem in PUBLISHED or out.stem in ("nemotron_h", "qwen4exp", "qwen4exp-sees", "step35", "deepseek4", "minimax-m3")
     model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, hparams=hparams if as_it_is else None)
     type(getattr(model, "impl", model)).set_vocab = set_vocab
+    # Of DeepSeek V4 the converter has one of its own, which is long.
+    model.gguf_writer.kv_data[0].pop("tokenizer.chat_template", None)
     model.write()
     (folder / "tokenizer.json").unlink()
 

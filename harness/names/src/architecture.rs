@@ -418,7 +418,8 @@ impl Architecture {
         if let Some(output) = name.strip_prefix("language_model.lm_head.") {
             return format!("lm_head.{output}").into();
         }
-        let before = ["model.language_model.", "language_model.model.", "model."];
+        let before =
+            ["model.language_model.", "language_model.model.", "model.text_model.", "model."];
         let rest = before.iter().find_map(|before| name.strip_prefix(before));
         let ours = self.within.as_ref().map_or("model.", |within| within.parameters.as_str());
         match rest.map(|rest| format!("{ours}{rest}")) {

@@ -33,13 +33,36 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
     ),
     ("llama-mistral", "architectures", "Mistral's files have Llama's architecture"),
     ("llama-mistral", "model_type", "Mistral's files have Llama's architecture"),
-    ("gemma4-sees", "architectures", "a file of the text model"),
-    ("gemma3-sees", "architectures", "a file of the text model"),
     (
         "gemma4-assistant",
         "text_config.global_head_dim",
         "the source has it of each layer, in per_layer_config",
     ),
+    ("gemma4-unified", "global_head_dim", "the source has it of each layer, in per_layer_config"),
+    ("gemma4-unified", "num_global_key_value_heads", "likewise"),
+    ("gemma4-unified", "enable_moe_block", "the source has no such field, nor experts"),
+    ("gemma4-assistant-unified", "architectures", "a file does not tell them apart"),
+    ("gemma4-assistant-unified", "model_type", "likewise"),
+    ("gemma4-assistant-unified", "text_config.model_type", "likewise"),
+    (
+        "gemma4-assistant-unified",
+        "text_config.global_head_dim",
+        "the source has it of each layer, in per_layer_config",
+    ),
+    (
+        "gemma4-assistant-unified",
+        "text_config.vocab_size_per_layer_input",
+        "the source has no such field",
+    ),
+    (
+        "deepseek4",
+        "quantization_config.quant_method",
+        "the source has no field for it; published models have that of their other tensors",
+    ),
+    ("glm4-sees", "head_dim", "GLM-4V has no such field"),
+    ("glm4-sees", "attention_bias", "GLM-4V has no such field, and always biases"),
+    ("glm4-ocr", "attention_bias", "GLM-OCR has no such field, and no biases"),
+    ("glm4moe-sees", "use_qk_norm", "GLM-4.5V has no such field, and no such norms"),
     ("gemma4-sees", "global_head_dim", "the source has it of each layer, in per_layer_config"),
     ("gemma4-sees", "num_global_key_value_heads", "likewise"),
     (
@@ -200,15 +223,19 @@ impl Pair {
 
     /// Of blocks, where the source has them.
     fn map(&self, gguf: &Gguf<'_>) -> Result<Map, Failed> {
-        let blocks = self.source.keys().any(|name| name.ends_with("_blocks"));
+        let blocks = |name: &String| name.ends_with("_blocks") || name.ends_with(".w1.scale");
+        let blocks = self.source.keys().any(blocks);
         Ok(if blocks { Map::with_blocks(gguf)? } else { Map::of(gguf)? })
     }
 
     /// What a parameter of the text model is called in the source, which may be a larger one.
     fn source_name(&self, name: &str) -> String {
+        if name == "lm_head.weight" && !self.source.contains_key(name) {
+            return format!("language_model.{name}");
+        }
         match name.strip_prefix("model.") {
             Some(rest) if !self.source.contains_key(name) => {
-                let forms = ["model.language_model", "language_model.model"];
+                let forms = ["model.language_model", "language_model.model", "model.text_model"];
                 let mut forms = forms.map(|start| format!("{start}.{rest}")).into_iter();
                 forms.find(|form| self.source.contains_key(form)).unwrap_or_else(|| name.to_owned())
             }
@@ -269,7 +296,7 @@ fn names_of_transformers(pair: &Pair) -> Result<(), Failed> {
     complete(&map.findings)?;
     same("mapped tensors", map.tensors.len(), gguf.tensors.len())?;
     same("unmapped keys", map.unmapped_keys.as_slice(), &[])?;
-    if !is_otherwise(pair, "architectures") {
+    if !is_otherwise(pair, "architectures") && !is_text_alone(pair, &map) {
         same("class", Some(map.class.name.as_str()), pair.config["architectures"][0].as_str())?;
     }
     let mut found = BTreeMap::new();
@@ -292,8 +319,18 @@ fn names_of_transformers(pair: &Pair) -> Result<(), Failed> {
     same_entries(&found, &expected)?;
     let is_left_out = |name: &&str| {
         // By the converter's own words: what sees or hears.
-        let parts =
-            ["visual.", "vision_", "audio_", "embed_vision.", "projector.", "vit.", "mlp_AR."];
+        let parts = [
+            "visual.",
+            "vision_",
+            "audio_",
+            "_vision.",
+            "_audio.",
+            "projector.",
+            "connector.",
+            "patch_merge_mlp.",
+            "vit.",
+            "mlp_AR.",
+        ];
         parts.iter().any(|part| name.contains(part))
             || (pair.name == "gemma2" && *name == "lm_head.weight")
             // Integers, which become keys.
@@ -308,8 +345,8 @@ fn names_of_gguf(pair: &Pair) -> Result<(), Failed> {
     let gguf = pair.gguf()?;
     let architecture =
         Architecture::find(gguf.get("general.architecture").unwrap().as_str().unwrap())?;
-    if !is_otherwise(pair, "model_type") {
-        let chosen = Architecture::of_config(&pair.config).map(Architecture::name);
+    let chosen = Architecture::of_config(&pair.config).map(Architecture::name);
+    if chosen.is_some() || !is_otherwise(pair, "model_type") {
         same("architecture", chosen, Some(architecture.name()))?;
     }
     let map = CheckpointMap::of(architecture, &pair.checkpoint(), &pair.config);
@@ -566,6 +603,11 @@ fn leaves(prefix: &str, json: &Json, out: &mut BTreeMap<String, Json>) {
     }
 }
 
+/// The source is a model that sees, and what its file stands for is the text model alone.
+fn is_text_alone(pair: &Pair, map: &Map) -> bool {
+    pair.config.get("text_config").is_some() && map.config.get("text_config").is_none()
+}
+
 /// Every field that the file gives is the source's.
 fn config(pair: &Pair) -> Result<(), Failed> {
     let gguf = pair.gguf()?;
@@ -576,6 +618,10 @@ fn config(pair: &Pair) -> Result<(), Failed> {
     if map.config.get("text_config").is_none() {
         // A text model of its own, made of one within another.
         leaves("", pair.config.get("text_config").unwrap_or(&Json::Null), &mut expected);
+    }
+    if is_text_alone(pair, &map) {
+        // It has a class of its own.
+        found.retain(|name, _| !name.starts_with("architectures") && name != "model_type");
     }
     let mut wrong = Vec::new();
     for (name, value) in &found {
