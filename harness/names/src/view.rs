@@ -320,6 +320,10 @@ impl View {
         for (name, size, stride) in &tensor.axes {
             if !parameter.axes.iter().any(|(other, ..)| other == name) {
                 if name == EXPERT {
+                    // No data stand behind such a count, which may be any.
+                    if *size > 1 && product(parameter.shape.iter().copied()) == Some(0) {
+                        return Err(format!("{size} experts of no elements"));
+                    }
                     experts = Some(Experts { count: *size, tensor_stride: *stride });
                 } else if *size != 1 {
                     return Err(format!("{name} is in the tensor only"));
