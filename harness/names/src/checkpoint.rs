@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use gguf_assay_format::{OwnedValue, TensorType, escape};
 use serde_json::Value as Json;
 
-use crate::architecture::{Architecture, Class, Origin, Row, viewed_dims};
+use crate::architecture::{Architecture, Class, OfTensor, Origin, Row, viewed_dims};
 use crate::config;
 use crate::data::Change;
-use crate::expression::{Expression, Failure};
+use crate::expression::{Expression, Failure, Value};
 use crate::hyperparameters::{Hyperparameters, Metadata};
 use crate::map::{
     Finding, MISSING_LISTED, MissingList, MissingTensor, because, class_of, expected_dims,
@@ -140,7 +140,7 @@ fn count_rows(
     metadata: &mut Metadata,
 ) {
     let asked = architecture.hyperparameters.iter().filter_map(|each| match &each.origin {
-        Origin::RowsOf(tensor) | Origin::PartsOf(tensor) => Some(tensor),
+        Origin::OfTensor(OfTensor::Rows | OfTensor::Parts, tensor) => Some(tensor),
         _ => None,
     });
     for tensor in asked.collect::<BTreeSet<_>>() {
@@ -155,8 +155,9 @@ fn count_rows(
             count = count.saturating_add(1);
         }
         if count > 0 {
-            metadata.rows.insert(tensor.clone(), rows);
-            metadata.parts.insert(tensor.clone(), count);
+            for (of, count) in [(OfTensor::Rows, rows), (OfTensor::Parts, count)] {
+                metadata.of_tensors.insert((of, tensor.clone()), Value::Int(count.into()));
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Configs: `config.json` of transformers 5, from metadata and back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use gguf_assay_format::{OwnedArray, OwnedValue};
 use serde_json::{Map as Object, Value as Json, json};
@@ -245,12 +245,14 @@ pub(crate) fn metadata(
         }
         if let (true, Some(from), None) = (field.row.each, &field.from, &field.leading) {
             let listed = field.row.field.as_deref().zip(field.row.listed);
-            let listed = listed.and_then(|(name, first)| Some((get(config, name)?, first)));
-            let given = |name: &str, layer: u64| match (name, listed) {
+            let listed = listed.and_then(|(name, first)| {
+                let list = get(config, name)?.as_array()?;
+                Some((list.iter().filter_map(Json::as_u64).collect::<HashSet<u64>>(), first))
+            });
+            let given = |name: &str, layer: u64| match (name, &listed) {
                 (LAYER, _) => Some(Value::Int(layer.into())),
                 ("listed", Some((list, first))) => {
-                    let number = json!(layer.saturating_add(first));
-                    Some(Value::Bool(list.as_array()?.contains(&number)))
+                    Some(Value::Bool(list.contains(&layer.saturating_add(*first))))
                 }
                 _ => lookup(name),
             };
