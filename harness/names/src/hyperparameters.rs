@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use gguf_assay_format::{ByteOrder, Gguf, Tensor, Value as FileValue};
 
 use crate::architecture::{Architecture, Example, LAYER, OfArray, OfTensor, Origin, Piece, Row};
-use crate::expression::{Failure, Value};
+use crate::expression::{Expression, Failure, Value};
 use crate::pattern::Numbers;
 
 /// What a key holds.
@@ -291,6 +291,24 @@ impl Hyperparameters {
         piece.parameter.name(Numbers { layer, ..numbers })
     }
 
+    /// The layer of a row's tensor, where that of its parameter is `layer`: the inverse of
+    /// [`Names::layer_of`]. `None` if the row's parameter is of another.
+    pub(crate) fn layer_of_tensor(&self, row: &Row, layer: Option<u64>) -> Option<Option<u64>> {
+        let names = self.at(None);
+        if row.layer.is_some() {
+            return (names.layer_of(row, None) == layer).then_some(None);
+        }
+        if !row.tensor.has_layer() {
+            return Some(layer);
+        }
+        // A parameter without a number is of the block behind the last layer, or of the first of
+        // those that count theirs from another.
+        Some(match (layer, &row.from_layer) {
+            (None, None) => self.count("n_layer"),
+            (layer, _) => Some(layer.unwrap_or(0).saturating_add(names.first_layer(row))),
+        })
+    }
+
     /// All that are the same in all layers, for reports.
     pub(crate) fn all(&self) -> BTreeMap<&'static str, Value> {
         self.global.iter().map(|(name, value)| (*name, value.clone())).collect()
@@ -330,7 +348,7 @@ impl Names<'_> {
     }
 
     /// Whether a condition holds; one that needs what is not known does.
-    pub(crate) fn holds(&self, condition: Option<&crate::expression::Expression>) -> bool {
+    pub(crate) fn holds(&self, condition: Option<&Expression>) -> bool {
         match condition.map(|condition| condition.value(&|name| self.get(name))) {
             Some(Ok(Value::Bool(holds))) => holds,
             Some(Err(Failure::Missing(_))) | None => true,
