@@ -366,7 +366,7 @@ impl SourceTable {
     pub fn recorded() -> &'static SourceTable {
         static TABLE: LazyLock<SourceTable> = LazyLock::new(|| {
             // The file is ours, and a test reads it.
-            #[allow(clippy::expect_used)]
+            #[expect(clippy::expect_used)]
             toml::from_str(include_str!("../llama-arch.toml")).expect("the recorded table loads")
         });
         &TABLE
@@ -384,7 +384,7 @@ impl Architecture {
                 Architecture::parse(text).map_err(|error| format!("{stem}.toml: {error}"))
             });
             // The files are ours, and a test reads them all.
-            #[allow(clippy::expect_used)]
+            #[expect(clippy::expect_used)]
             parsed.collect::<Result<_, _>>().expect("the embedded architectures load")
         });
         &ALL

@@ -176,12 +176,13 @@ struct Found {
 /// A tensor that is to be made: its layer, and the place of its row.
 type Made = (Option<u64>, usize);
 
-/// The tensors that a parameter of this name is for, each with the form, the piece and the expert;
-/// why there are none, as far as can be told.
+/// The tensors that a parameter of this name, at this place in the checkpoint, is for; why there are
+/// none, as far as can be told.
 fn places(
     hyperparameters: &Hyperparameters,
     name: &str,
-) -> Result<Vec<(Made, usize, usize, u64)>, Option<String>> {
+    parameter: usize,
+) -> Result<Vec<(Made, Found)>, Option<String>> {
     let architecture = hyperparameters.architecture;
     let blocks = hyperparameters.blocks();
     let mut places = Vec::new();
@@ -210,7 +211,8 @@ fn places(
                 reason.get_or_insert_with(|| format!("it belongs there only where {when}"));
                 continue;
             }
-            places.push(((layer, *place), form, number, numbers.expert.unwrap_or(0)));
+            let expert = numbers.expert.unwrap_or(0);
+            places.push(((layer, *place), Found { form, piece: number, expert, parameter }));
         }
     }
     if places.is_empty() { Err(reason) } else { Ok(places) }
@@ -312,10 +314,9 @@ impl CheckpointMap {
                 self.findings.push(Finding::Duplicated { name, reason });
                 continue;
             }
-            match places(hyperparameters, name) {
+            match places(hyperparameters, name, at) {
                 Ok(places) => {
-                    for (key, form, piece, expert) in places {
-                        let found = Found { form, piece, expert, parameter: at };
+                    for (key, found) in places {
                         made.entry(key).or_default().push(found);
                     }
                 }

@@ -467,18 +467,18 @@ fn typed(key_type: KeyType, value: Value) -> Option<(Value, OwnedValue)> {
             if !(0.0..=f64::from(u32::MAX)).contains(&whole) {
                 return None;
             }
-            #[allow(clippy::as_conversions)]
+            #[expect(clippy::as_conversions)]
             let int = whole as u32;
             (Value::Int(int.into()), OwnedValue::from(int))
         }
         (KeyType::F32, value) => {
             let float = match value {
-                #[allow(clippy::as_conversions)]
+                #[expect(clippy::as_conversions)]
                 Value::Int(int) => int as f64,
                 Value::Float(float) => float,
                 _ => return None,
             };
-            #[allow(clippy::as_conversions)]
+            #[expect(clippy::as_conversions)]
             let owned = OwnedValue::F32(float as f32);
             (Value::Float(float), owned)
         }

@@ -397,7 +397,7 @@ pub(crate) fn class_of(hyperparameters: &Hyperparameters) -> &'static Class {
         Some(when) => when.value(&|name| names.get(name)) == Ok(Value::Bool(true)),
     });
     // The data have a class for everything; the last is as good as any.
-    #[allow(clippy::expect_used)]
+    #[expect(clippy::expect_used)]
     fits.or(classes.last()).expect("an architecture has a class")
 }
 
@@ -560,7 +560,7 @@ impl Builder<'_> {
                     break;
                 };
                 // It was an f32 in the file.
-                #[allow(clippy::as_conversions)]
+                #[expect(clippy::as_conversions)]
                 let number = number as f32;
                 self.parameters.push(Parameter {
                     name: keyed.parameter.name(Numbers { layer: Some(layer), expert: None }),
