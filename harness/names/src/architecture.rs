@@ -183,10 +183,12 @@ pub(crate) struct Field {
     pub(crate) written_when: Option<Expression>,
 }
 
+/// A name for something of a file's metadata or tensors.
 #[derive(Debug)]
 pub(crate) struct Hyperparameter {
     pub(crate) name: String,
     pub(crate) origin: Origin,
+    /// For files that do not have what it comes from.
     pub(crate) default: Option<Expression>,
 }
 
@@ -198,22 +200,117 @@ pub(crate) struct Example {
     pub(crate) without: Vec<String>,
 }
 
+/// Where a hyperparameter comes from.
 #[derive(Debug)]
 pub(crate) enum Origin {
+    /// A metadata key.
     Key(String),
+    /// An expression over others.
     Is(Expression),
-    CountOf(String),
-    LargestOf(String),
-    FirstOf(String),
-    LastOf(String),
-    SmallestOf(String),
+    /// Something of the array of a metadata key.
+    OfArray(OfArray, String),
+    /// Something of the tensor of this name.
+    OfTensor(OfTensor, String),
+    /// Whether there is a tensor of this name, or of this pattern in any layer.
     Present(String),
-    LargestIn(String),
+    /// Whether the layer has a tensor of this pattern.
     PresentEach(Pattern),
-    RowsOf(String),
-    PartsOf(String),
+    /// The first layer for which this holds.
     First(Expression),
-    Step(Expression),
+}
+
+/// What is taken of an array; of an only value, all but the count are that value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OfArray {
+    Count,
+    Largest,
+    Smallest,
+    First,
+    Last,
+}
+
+impl OfArray {
+    /// For people.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            OfArray::Count => "length",
+            OfArray::Largest => "largest",
+            OfArray::Smallest => "smallest",
+            OfArray::First => "first",
+            OfArray::Last => "last",
+        }
+    }
+}
+
+/// What is taken of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum OfTensor {
+    /// The largest of its numbers, if they are F32.
+    Largest,
+    /// The last of its dimensions in ggml's order.
+    Rows,
+    /// Of how many parameters it is made; a file does not tell.
+    Parts,
+}
+
+impl OfTensor {
+    /// For people.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            OfTensor::Largest => "largest number",
+            OfTensor::Rows => "rows",
+            OfTensor::Parts => "parts",
+        }
+    }
+}
+
+impl Origin {
+    /// Reads one as a data file has it.
+    fn parse(origin: &str, text: &str) -> Result<Origin, String> {
+        let of_array = |what| Origin::OfArray(what, text.to_owned());
+        let of_tensor = |what| Origin::OfTensor(what, text.to_owned());
+        Ok(match origin {
+            "key" => Origin::Key(text.to_owned()),
+            "is" => Origin::Is(Expression::parse(text)?),
+            "count_of" => of_array(OfArray::Count),
+            "largest_of" => of_array(OfArray::Largest),
+            "smallest_of" => of_array(OfArray::Smallest),
+            "first_of" => of_array(OfArray::First),
+            "last_of" => of_array(OfArray::Last),
+            "largest_in" => of_tensor(OfTensor::Largest),
+            "rows_of" => of_tensor(OfTensor::Rows),
+            "parts_of" => of_tensor(OfTensor::Parts),
+            "present" => Origin::Present(text.to_owned()),
+            "present_each" => Origin::PresentEach(Pattern::new(text)),
+            "first" => Origin::First(Expression::parse(text)?),
+            other => return Err(format!("`{other}` is no origin of a hyperparameter")),
+        })
+    }
+
+    /// The metadata key that it needs, if it needs one.
+    pub(crate) fn key(&self) -> Option<&str> {
+        match self {
+            Origin::Key(key) | Origin::OfArray(_, key) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// The expression that it needs, if it needs one.
+    pub(crate) fn expression(&self) -> Option<&Expression> {
+        match self {
+            Origin::Is(expression) | Origin::First(expression) => Some(expression),
+            _ => None,
+        }
+    }
+
+    /// The tensor, or the pattern of those, that it needs, if it needs one.
+    pub(crate) fn tensor(&self) -> Option<&str> {
+        match self {
+            Origin::OfTensor(_, tensor) | Origin::Present(tensor) => Some(tensor),
+            Origin::PresentEach(pattern) => Some(pattern.text()),
+            _ => None,
+        }
+    }
 }
 
 /// There is no map of an architecture.
@@ -269,7 +366,7 @@ impl SourceTable {
     pub fn recorded() -> &'static SourceTable {
         static TABLE: LazyLock<SourceTable> = LazyLock::new(|| {
             // The file is ours, and a test reads it.
-            #[allow(clippy::expect_used)]
+            #[expect(clippy::expect_used)]
             toml::from_str(include_str!("../llama-arch.toml")).expect("the recorded table loads")
         });
         &TABLE
@@ -287,7 +384,7 @@ impl Architecture {
                 Architecture::parse(text).map_err(|error| format!("{stem}.toml: {error}"))
             });
             // The files are ours, and a test reads them all.
-            #[allow(clippy::expect_used)]
+            #[expect(clippy::expect_used)]
             parsed.collect::<Result<_, _>>().expect("the embedded architectures load")
         });
         &ALL
@@ -380,15 +477,7 @@ impl Architecture {
     /// architecture and its dot.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         let fields = self.config.iter().filter_map(|field| field.row.key.as_deref());
-        let hyperparameters = self.hyperparameters.iter().filter_map(|each| match &each.origin {
-            Origin::Key(key)
-            | Origin::CountOf(key)
-            | Origin::LargestOf(key)
-            | Origin::SmallestOf(key)
-            | Origin::FirstOf(key)
-            | Origin::LastOf(key) => Some(key.as_str()),
-            _ => None,
-        });
+        let hyperparameters = self.hyperparameters.iter().filter_map(|each| each.origin.key());
         let keyed = self.keyed.iter().map(|each| each.key.as_str());
         fields.chain(hyperparameters).chain(keyed)
     }
@@ -571,29 +660,12 @@ impl Parts {
         });
         self.absent.extend(file.absent.iter().cloned());
         for (name, row) in &file.hyperparameters {
-            let mut origins = Vec::new();
-            origins.extend(row.key.clone().map(Origin::Key));
-            origins.extend(row.is.as_deref().map(Expression::parse).transpose()?.map(Origin::Is));
-            origins.extend(row.count_of.clone().map(Origin::CountOf));
-            origins.extend(row.largest_of.clone().map(Origin::LargestOf));
-            origins.extend(row.first_of.clone().map(Origin::FirstOf));
-            origins.extend(row.last_of.clone().map(Origin::LastOf));
-            origins.extend(row.smallest_of.clone().map(Origin::SmallestOf));
-            origins.extend(row.present.clone().map(Origin::Present));
-            origins.extend(row.largest_in.clone().map(Origin::LargestIn));
-            let pattern = row.present_each.as_deref().map(Pattern::new);
-            origins.extend(pattern.map(Origin::PresentEach));
-            origins.extend(row.rows_of.clone().map(Origin::RowsOf));
-            origins.extend(row.parts_of.clone().map(Origin::PartsOf));
-            origins.extend(
-                row.first.as_deref().map(Expression::parse).transpose()?.map(Origin::First),
-            );
-            origins
-                .extend(row.step.as_deref().map(Expression::parse).transpose()?.map(Origin::Step));
-            let (Some(origin), true) = (origins.pop(), origins.is_empty()) else {
+            let mut origins = row.iter().filter(|(origin, _)| *origin != "default");
+            let (Some((origin, text)), None) = (origins.next(), origins.next()) else {
                 return Err(format!("{name} needs one origin: key, is, count_of, ..."));
             };
-            let default = row.default.as_deref().map(Expression::parse).transpose()?;
+            let origin = Origin::parse(origin, text).map_err(|error| format!("{name}: {error}"))?;
+            let default = row.get("default").map(|text| Expression::parse(text)).transpose()?;
             let name = name.clone();
             self.hyperparameters.insert(name.clone(), Hyperparameter { name, origin, default });
         }
@@ -640,7 +712,8 @@ fn example(rows: &BTreeMap<String, toml::Value>) -> Result<Metadata, String> {
                 continue;
             }
             toml::Value::Integer(count) if key.ends_with(".weight") => {
-                metadata.rows.insert(key.clone(), u64::try_from(*count).unwrap_or(0));
+                let rows = Value::Int((*count).into());
+                metadata.of_tensors.insert((OfTensor::Rows, key.clone()), rows);
                 continue;
             }
             toml::Value::Array(values) => {
@@ -799,11 +872,12 @@ fn in_order(mut open: BTreeMap<String, Hyperparameter>) -> Result<Vec<Hyperparam
     let mut done: Vec<Hyperparameter> = Vec::new();
     while !open.is_empty() {
         let ready = open.values().find(|each| {
-            let is = match &each.origin {
-                Origin::Is(of) | Origin::First(of) | Origin::Step(of) => Some(of),
-                _ => None,
-            };
-            let needs = is.into_iter().chain(&each.default).flat_map(Expression::names);
+            let needs = each
+                .origin
+                .expression()
+                .into_iter()
+                .chain(&each.default)
+                .flat_map(Expression::names);
             needs.into_iter().all(|name| name == LAYER || !open.contains_key(name))
         });
         let Some(name) = ready.map(|each| each.name.clone()) else {

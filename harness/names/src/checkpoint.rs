@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use gguf_assay_format::{OwnedValue, TensorType, escape};
 use serde_json::Value as Json;
 
-use crate::architecture::{Architecture, Class, Origin, Row, viewed_dims};
+use crate::architecture::{Architecture, Class, OfTensor, Origin, Row, viewed_dims};
 use crate::config;
 use crate::data::Change;
-use crate::expression::{Expression, Failure};
+use crate::expression::{Expression, Failure, Value};
 use crate::hyperparameters::{Hyperparameters, Metadata};
 use crate::map::{
     Finding, MISSING_LISTED, MissingList, MissingTensor, because, class_of, expected_dims,
 };
-use crate::pattern::{Numbers, key_of};
+use crate::pattern::Numbers;
 use crate::values::{self, Way};
 use crate::view::{Moves, product};
 
@@ -140,7 +140,7 @@ fn count_rows(
     metadata: &mut Metadata,
 ) {
     let asked = architecture.hyperparameters.iter().filter_map(|each| match &each.origin {
-        Origin::RowsOf(tensor) | Origin::PartsOf(tensor) => Some(tensor),
+        Origin::OfTensor(OfTensor::Rows | OfTensor::Parts, tensor) => Some(tensor),
         _ => None,
     });
     for tensor in asked.collect::<BTreeSet<_>>() {
@@ -155,15 +155,68 @@ fn count_rows(
             count = count.saturating_add(1);
         }
         if count > 0 {
-            metadata.rows.insert(tensor.clone(), rows);
-            metadata.parts.insert(tensor.clone(), count);
+            for (of, count) in [(OfTensor::Rows, rows), (OfTensor::Parts, count)] {
+                metadata.of_tensors.insert((of, tensor.clone()), Value::Int(count.into()));
+            }
         }
     }
 }
 
-/// The parameters of one tensor that is to be made: form, piece, expert and place in the
-/// checkpoint.
-type Found = Vec<(usize, usize, u64, usize)>;
+/// A parameter that was found for a tensor.
+struct Found {
+    /// Which of the row's forms, and which of its pieces.
+    form: usize,
+    piece: usize,
+    /// The first, where there is one for all.
+    expert: u64,
+    /// Its place in the checkpoint.
+    parameter: usize,
+}
+
+/// A tensor that is to be made: its layer, and the place of its row.
+type Made = (Option<u64>, usize);
+
+/// The tensors that a parameter of this name, at this place in the checkpoint, is for; why there are
+/// none, as far as can be told.
+fn places(
+    hyperparameters: &Hyperparameters,
+    name: &str,
+    parameter: usize,
+) -> Result<Vec<(Made, Found)>, Option<String>> {
+    let architecture = hyperparameters.architecture;
+    let blocks = hyperparameters.blocks();
+    let mut places = Vec::new();
+    let mut reason = None;
+    for place in architecture.rows_of_parameter(name) {
+        let Some(row) = architecture.rows.get(*place) else { continue };
+        // Other forms are read, not written.
+        if !row.instead_of.is_empty() || row.tensor.has_expert() {
+            continue;
+        }
+        let forms = row.forms().enumerate();
+        let pieces = forms.flat_map(|(form, (pieces, _))| {
+            pieces.iter().enumerate().map(move |(number, piece)| (form, number, piece))
+        });
+        for (form, number, piece) in pieces {
+            let Some(numbers) = piece.parameter.matches(name) else { continue };
+            let Some(layer) = hyperparameters.layer_of_tensor(row, numbers.layer) else { continue };
+            if let (Some(layer), Some(blocks)) = (layer, blocks)
+                && layer >= blocks
+            {
+                reason = Some(format!("there are {blocks} blocks, counted from 0"));
+                continue;
+            }
+            if !hyperparameters.at(layer).holds(row.when.as_ref()) {
+                let when = row.when.as_ref().map(ToString::to_string).unwrap_or_default();
+                reason.get_or_insert_with(|| format!("it belongs there only where {when}"));
+                continue;
+            }
+            let expert = numbers.expert.unwrap_or(0);
+            places.push(((layer, *place), Found { form, piece: number, expert, parameter }));
+        }
+    }
+    if places.is_empty() { Err(reason) } else { Ok(places) }
+}
 
 impl CheckpointMap {
     /// What a checkpoint comes to. Takes time and memory in proportion to the checkpoint's tensors,
@@ -251,101 +304,73 @@ impl CheckpointMap {
         hyperparameters: &Hyperparameters,
         checkpoint: &[CheckpointTensor],
         plain: &[Cow<'_, str>],
-    ) -> BTreeMap<(Option<u64>, usize), Found> {
-        let architecture = self.architecture;
-        let blocks = hyperparameters.blocks();
-        let mut made: BTreeMap<(Option<u64>, usize), Found> = BTreeMap::new();
+    ) -> BTreeMap<Made, Vec<Found>> {
+        let mut made: BTreeMap<Made, Vec<Found>> = BTreeMap::new();
         let mut seen = HashSet::new();
         for (at, (tensor, name)) in checkpoint.iter().zip(plain).enumerate() {
-            let escaped = || escape(tensor.name.as_bytes(), 120);
             if !seen.insert(name) {
                 let reason = "the checkpoint has two of this name".into();
-                self.findings.push(Finding::Duplicated { name: escaped(), reason });
+                let name = escape(tensor.name.as_bytes(), 120);
+                self.findings.push(Finding::Duplicated { name, reason });
                 continue;
             }
-            let mut has_place = false;
-            let mut reason = None;
-            for place in architecture.rows_of_parameter(name) {
-                let Some(row) = architecture.rows.get(*place) else { continue };
-                // Other forms are read, not written.
-                if !row.instead_of.is_empty() || row.tensor.has_expert() {
-                    continue;
+            match places(hyperparameters, name, at) {
+                Ok(places) => {
+                    for (key, found) in places {
+                        made.entry(key).or_default().push(found);
+                    }
                 }
-                let forms = row.forms().enumerate();
-                let pieces = forms.flat_map(|(form, (pieces, _))| {
-                    pieces.iter().enumerate().map(move |(number, piece)| (form, number, piece))
-                });
-                for (form, number, piece) in pieces {
-                    let Some(mut numbers) = piece.parameter.matches(name) else { continue };
-                    let names = hyperparameters.at(None);
-                    if row.layer.is_some() {
-                        if names.layer_of(row, None) != numbers.layer {
-                            continue;
-                        }
-                        numbers.layer = None;
-                    } else if row.tensor.has_layer() {
-                        // A parameter without a number is of the block behind the last layer, or of
-                        // the first of those that count theirs from another.
-                        numbers.layer = match (numbers.layer, &row.from_layer) {
-                            (None, None) => hyperparameters.count("n_layer"),
-                            (layer, _) => {
-                                Some(layer.unwrap_or(0).saturating_add(names.first_layer(row)))
-                            }
-                        };
-                    }
-                    if let (Some(layer), Some(blocks)) = (numbers.layer, blocks)
-                        && layer >= blocks
-                    {
-                        reason = Some(format!("there are {blocks} blocks, counted from 0"));
-                        continue;
-                    }
-                    if !hyperparameters.at(numbers.layer).holds(row.when.as_ref()) {
-                        let when = row.when.as_ref().map(ToString::to_string).unwrap_or_default();
-                        reason.get_or_insert_with(|| format!("it belongs there only where {when}"));
-                        continue;
-                    }
-                    has_place = true;
-                    let found = made.entry((numbers.layer, *place)).or_default();
-                    found.push((form, number, numbers.expert.unwrap_or(0), at));
-                }
+                Err(reason) => self.without_place(hyperparameters, at, tensor, name, reason),
             }
-            if has_place {
-                continue;
-            }
-            let key = key_of(name);
-            let keyed = architecture.keyed.iter().find(|keyed| {
-                keyed.parameter.key() == key && keyed.parameter.matches(name).is_some()
-            });
-            if let Some(keyed) = keyed {
-                let layer = keyed.parameter.matches(name).and_then(|each| each.layer);
-                let layers = hyperparameters.count("n_layer");
-                if layers.is_some_and(|layers| layer >= Some(layers)) {
-                    let layers = layers.unwrap_or(0);
+        }
+        made
+    }
+
+    /// A parameter that no tensor is made of: its number is one of a key, the file does not hold it,
+    /// or it has no place, for this reason.
+    fn without_place(
+        &mut self,
+        hyperparameters: &Hyperparameters,
+        at: usize,
+        tensor: &CheckpointTensor,
+        name: &str,
+        mut reason: Option<String>,
+    ) {
+        let escaped = || escape(tensor.name.as_bytes(), 120);
+        let architecture = self.architecture;
+        let keyed = architecture.keyed.iter().find_map(|keyed| {
+            let numbers = keyed.parameter.matches(name)?;
+            Some((keyed, numbers.layer))
+        });
+        if let Some((keyed, layer)) = keyed {
+            match hyperparameters.count("n_layer") {
+                Some(layers) if layer >= Some(layers) => {
                     reason = Some(format!("there are {layers} layers, counted from 0"));
-                } else if keyed.shape != tensor.shape {
+                }
+                _ if keyed.shape != tensor.shape => {
                     self.findings.push(Finding::Shape {
                         name: escaped(),
                         found: tensor.shape.clone(),
                         expected: keyed.shape.clone(),
                         because: format!("it is a number of {}", keyed.key),
                     });
-                    continue;
-                } else {
+                    return;
+                }
+                _ => {
                     self.keyed.push((at, architecture.full_key(&keyed.key)));
-                    continue;
+                    return;
                 }
             }
-            match architecture.dropped.iter().find(|dropped| dropped.matches(name)) {
-                Some(dropped) => self.dropped.push((at, &dropped.note)),
-                None => self.findings.push(Finding::Unmapped {
-                    name: escaped(),
-                    reason: reason.unwrap_or_else(|| {
-                        format!("{} has no parameter of this name", self.class.name)
-                    }),
-                }),
-            }
         }
-        made
+        match architecture.dropped.iter().find(|dropped| dropped.matches(name)) {
+            Some(dropped) => self.dropped.push((at, &dropped.note)),
+            None => self.findings.push(Finding::Unmapped {
+                name: escaped(),
+                reason: reason.unwrap_or_else(|| {
+                    format!("{} has no parameter of this name", self.class.name)
+                }),
+            }),
+        }
     }
 
     /// What should be in metadata keys and is not.
@@ -383,7 +408,7 @@ impl CheckpointMap {
         checkpoint: &[CheckpointTensor],
         row: &'static Row,
         layer: Option<u64>,
-        found: &Found,
+        found: &[Found],
         factor: &dyn Fn(&Expression) -> Option<f32>,
     ) -> Option<String> {
         let names = hyperparameters.at(layer);
@@ -397,10 +422,10 @@ impl CheckpointMap {
                 return None;
             }
         };
-        let form = found.iter().map(|(form, ..)| *form).min().unwrap_or(0);
+        let form = found.iter().map(|each| each.form).min().unwrap_or(0);
         let (pieces, blocks) = row.forms().nth(form)?;
-        if let Some((.., at)) = found.iter().find(|(other, ..)| *other != form)
-            && let (Some(tensor), Some(piece)) = (checkpoint.get(*at), pieces.first())
+        if let Some(other) = found.iter().find(|each| each.form != form)
+            && let (Some(tensor), Some(piece)) = (checkpoint.get(other.parameter), pieces.first())
         {
             let other = piece.parameter.name(numbers);
             self.findings.push(Finding::Duplicated {
@@ -431,8 +456,9 @@ impl CheckpointMap {
             };
             let count = moves.experts.map_or(1, |experts| experts.count);
             let mut experts = BTreeSet::new();
-            for (.., expert, at) in found.iter().filter(|(a, b, ..)| (*a, *b) == (form, number)) {
-                let Some(tensor) = checkpoint.get(*at) else { continue };
+            let is_its = |each: &&Found| (each.form, each.piece) == (form, number);
+            for Found { expert, parameter, .. } in found.iter().filter(is_its) {
+                let Some(tensor) = checkpoint.get(*parameter) else { continue };
                 if tensor.shape != moves.shape {
                     whole = false;
                     self.findings.push(Finding::Shape {
@@ -450,7 +476,7 @@ impl CheckpointMap {
                 } else {
                     experts.insert(*expert);
                     sources.push(GgufSource {
-                        parameter: *at,
+                        parameter: *parameter,
                         view: (!piece.view.is_identity()).then_some(piece.view.text()),
                         change: piece.change,
                         moves: moves.clone(),

@@ -1,6 +1,6 @@
 //! Configs: `config.json` of transformers 5, from metadata and back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use gguf_assay_format::{OwnedArray, OwnedValue};
 use serde_json::{Map as Object, Value as Json, json};
@@ -30,61 +30,75 @@ pub(crate) fn of(hyperparameters: &Hyperparameters, class: &Class) -> Json {
                 continue;
             }
         }
-        let evaluated = |expression: &Option<Expression>| {
-            let value = expression.as_ref()?.value(&|name| names.get(name)).ok()?;
-            named(field, value)
-        };
-        if let (true, Some(expression)) = (field.row.each, &field.value) {
-            let layers = if field.row.behind {
-                hyperparameters.blocks()
-            } else {
-                hyperparameters.count("n_layer")
-            };
-            let layers = layers.unwrap_or(0);
-            if layers == 0 || layers > hyperparameters.metadata.most_layers {
-                continue;
-            }
-            let each = (0..layers).map(|layer| {
-                let names = hyperparameters.at(Some(layer));
-                let value = expression.value(&|name| names.get(name)).ok()?;
-                match field.row.listed {
-                    None => named(field, value).map(Some),
-                    Some(first) => Some(
-                        (value == Value::Bool(true)).then(|| json!(layer.saturating_add(first))),
-                    ),
-                }
-            });
-            if let Some(list) = each.collect::<Option<Vec<_>>>() {
-                insert(&mut config, name, list.into_iter().flatten().collect());
-            }
-            continue;
-        }
-        let value = match (&field.value, &field.row.key) {
-            (Some(_), _) => evaluated(&field.value),
-            (None, Some(key)) => match hyperparameters.metadata.held.get(key) {
-                Some(Held::One(value)) => named(field, value.clone()),
-                Some(Held::Each(values)) => {
-                    let most = field.row.list.map_or(values.len(), |[of_field, _]| of_field);
-                    let shifted = values.iter().take(most).map(|value| match value {
-                        Value::Int(int) => {
-                            Value::Int(int.saturating_add(field.row.shift.unwrap_or(0).into()))
-                        }
-                        value => value.clone(),
-                    });
-                    shifted.map(|value| named(field, value)).collect()
-                }
-                None => None,
-            },
-            (None, None) => None,
-        };
-        let null = || (field.row.default.as_deref() == Some(NULL)).then_some(Json::Null);
-        if let Some(value) = value.or_else(|| evaluated(&field.default)).or_else(null) {
+        if let Some(value) = field_value(hyperparameters, field) {
             insert(&mut config, name, value);
         }
     }
     Json::Object(config)
 }
 
+/// The value of a field; `None` if the file does not give it one.
+fn field_value(hyperparameters: &Hyperparameters, field: &Field) -> Option<Json> {
+    let names = hyperparameters.at(None);
+    let evaluated = |expression: &Expression| {
+        let value = expression.value(&|name| names.get(name)).ok()?;
+        named(field, value)
+    };
+    let value = match (&field.value, &field.row.key) {
+        (Some(value), _) if field.row.each => each_of_field(hyperparameters, field, value),
+        (Some(value), _) => evaluated(value),
+        (None, Some(key)) => match hyperparameters.metadata.held.get(key) {
+            Some(Held::One(value)) => named(field, value.clone()),
+            Some(Held::Each(values)) => list_of_field(field, values),
+            None => None,
+        },
+        (None, None) => None,
+    };
+    let null = || (field.row.default.as_deref() == Some(NULL)).then_some(Json::Null);
+    value.or_else(|| evaluated(field.default.as_ref()?)).or_else(null)
+}
+
+/// The values of a field for each layer, or the numbers of the layers for which `value` holds.
+fn each_of_field(
+    hyperparameters: &Hyperparameters,
+    field: &Field,
+    value: &Expression,
+) -> Option<Json> {
+    let layers = if field.row.behind {
+        hyperparameters.blocks()?
+    } else {
+        hyperparameters.count("n_layer")?
+    };
+    if layers == 0 || layers > hyperparameters.metadata.most_layers {
+        return None;
+    }
+    let mut list = Vec::new();
+    for layer in 0..layers {
+        let names = hyperparameters.at(Some(layer));
+        let value = value.value(&|name| names.get(name)).ok()?;
+        match field.row.listed {
+            None => list.push(named(field, value)?),
+            Some(first) if value == Value::Bool(true) => {
+                list.push(json!(layer.saturating_add(first)));
+            }
+            Some(_) => {}
+        }
+    }
+    Some(list.into())
+}
+
+/// The elements of a key as a field has them.
+fn list_of_field(field: &Field, values: &[Value]) -> Option<Json> {
+    let most = field.row.list.map_or(values.len(), |[of_field, _]| of_field);
+    let shift = field.row.shift.unwrap_or(0);
+    let shifted = values.iter().take(most).map(|value| match value {
+        Value::Int(int) => Value::Int(int.saturating_add(shift.into())),
+        value => value.clone(),
+    });
+    shifted.map(|value| named(field, value)).collect()
+}
+
+/// A value as the config has it: the text that stands for it, if the field has texts.
 fn named(field: &Field, value: Value) -> Option<Json> {
     if field.row.names.is_empty() {
         return Some(json_of(value));
@@ -127,6 +141,7 @@ fn insert(object: &mut Object<String, Json>, name: &str, value: Json) {
     }
 }
 
+/// Fields of the config that a file does not tell, and why.
 pub(crate) fn absent(architecture: &'static Architecture) -> Vec<(&'static str, &'static str)> {
     architecture.absent.iter().map(|row| (row.field.as_str(), row.note.as_str())).collect()
 }
@@ -183,6 +198,7 @@ pub(crate) fn number(config: &Json, expression: &Expression) -> Option<f32> {
     }
 }
 
+/// A value that is no list and no object.
 fn value_of(json: &Json) -> Option<Value> {
     Some(match json {
         Json::Bool(value) => Value::Bool(*value),
@@ -243,71 +259,58 @@ pub(crate) fn metadata(
         {
             continue;
         }
-        if let (true, Some(from), None) = (field.row.each, &field.from, &field.leading) {
-            let listed = field.row.field.as_deref().zip(field.row.listed);
-            let listed = listed.and_then(|(name, first)| Some((get(config, name)?, first)));
-            let given = |name: &str, layer: u64| match (name, listed) {
-                (LAYER, _) => Some(Value::Int(layer.into())),
-                ("listed", Some((list, first))) => {
-                    let number = json!(layer.saturating_add(first));
-                    Some(Value::Bool(list.as_array()?.contains(&number)))
-                }
-                _ => lookup(name),
-            };
-            let blocks = field.blocks.as_ref().map(|blocks| blocks.value(&lookup).ok());
-            // As of a file, no more layers are looked at than there can be.
-            let blocks = blocks.map(|blocks| blocks?.as_u64().filter(|it| *it <= most_layers));
-            if let Some((values, owned)) = each_layer(config, from, key_type, blocks, &given) {
-                let count = values.len().try_into().unwrap_or(u64::MAX);
-                metadata.counts.insert(key.clone(), count);
-                metadata.held.insert(key.clone(), Held::Each(values));
-                written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
-            }
+        let Some((held, value)) = key_value(config, field, key_type, most_layers, &lookup) else {
             continue;
-        }
-        if let (true, Some(name)) =
-            (field.row.list.is_some() || field.row.shift.is_some(), &field.row.field)
-        {
-            let list = get(config, name).and_then(Json::as_array);
-            let made = list.and_then(|list| {
-                let most = field.row.list.map_or(list.len(), |[_, of_key]| of_key);
-                padded(list, most, field.row.shift.unwrap_or(0), key_type)
-            });
-            if let Some((values, owned)) = made {
-                metadata.held.insert(key.clone(), Held::Each(values));
-                written.push(Written { key: key.clone(), value: OwnedValue::Array(owned) });
-            }
-            continue;
-        }
-        let leading = field.leading.as_ref().and_then(|holds| leading(config, holds));
-        let value = match (&field.from, &field.row.field) {
-            _ if leading.is_some() => leading,
-            (Some(from), _) => from.value(&lookup).ok(),
-            (None, Some(name)) => lookup(name),
-            (None, None) => None,
         };
-        let value = match (value, field.row.names.is_empty()) {
-            (Some(Value::Text(name)), false) => {
-                field.row.names.get(&name).map(|number| Value::Int((*number).into()))
-            }
-            (value, _) => value,
-        };
-        let Some((value, owned)) = value.and_then(|value| typed(key_type, value)) else { continue };
-        metadata.held.insert(key.clone(), Held::One(value));
-        written.push(Written { key: key.clone(), value: owned });
+        if let Held::Each(values) = &held {
+            let count = values.len().try_into().unwrap_or(u64::MAX);
+            metadata.counts.insert(key.clone(), count);
+        }
+        metadata.held.insert(key.clone(), held);
+        written.push(Written { key: key.clone(), value });
     }
     (metadata, written)
 }
 
+/// The value of a key, where `lookup` says what names stand for in all layers; `None` if the config
+/// does not give it one.
+fn key_value(
+    config: &Json,
+    field: &Field,
+    key_type: KeyType,
+    most_layers: u64,
+    lookup: &dyn Fn(&str) -> Option<Value>,
+) -> Option<(Held, OwnedValue)> {
+    let row = &field.row;
+    let leading = field.leading.as_ref().and_then(|holds| leading(config, holds));
+    let value = match (&field.from, &row.field) {
+        _ if leading.is_some() => leading?,
+        (Some(from), _) if row.each && field.leading.is_none() => {
+            return each_of_key(config, field, from, key_type, most_layers, lookup);
+        }
+        (None, Some(name)) if row.list.is_some() || row.shift.is_some() => {
+            return list_of_key(get(config, name)?.as_array()?, field, key_type);
+        }
+        (Some(from), _) => from.value(lookup).ok()?,
+        (None, Some(name)) => lookup(name)?,
+        (None, None) => return None,
+    };
+    let value = match value {
+        Value::Text(name) if !row.names.is_empty() => Value::Int((*row.names.get(&name)?).into()),
+        value => value,
+    };
+    let (value, owned) = typed(key_type, value)?;
+    Some((Held::One(value), owned))
+}
+
 /// How many of the first layers a condition holds in. `None` if the config has no list for it.
 fn leading(config: &Json, holds: &Expression) -> Option<Value> {
-    let lists = holds.names().into_iter().filter_map(|name| get(config, name)?.as_array());
-    let layers = lists.map(Vec::len).min()?.try_into().ok()?;
+    let layers = layers_of_lists(config, holds)?;
     let holds = |layer: &u64| {
         let lookup = |name: &str| get(config, name).and_then(|value| of_layer(value, *layer));
         holds.value(&lookup) == Ok(Value::Bool(true))
     };
-    let count = (0u64..layers).take_while(holds).count();
+    let count = (0..layers).take_while(holds).count();
     Some(Value::Int(count.try_into().ok()?))
 }
 
@@ -320,50 +323,60 @@ fn of_layer(value: &Json, layer: u64) -> Option<Value> {
 }
 
 /// The first elements of a list, less what the field's are more, with zeros behind them.
-fn padded(
-    list: &[Json],
-    most: usize,
-    shift: i64,
-    key_type: KeyType,
-) -> Option<(Vec<Value>, OwnedArray)> {
+fn list_of_key(list: &[Json], field: &Field, key_type: KeyType) -> Option<(Held, OwnedValue)> {
+    let most = field.row.list.map_or(list.len(), |[_, of_key]| of_key);
+    let shift = field.row.shift.unwrap_or(0);
     let elements = list.iter().map(|element| match value_of(element)? {
         Value::Int(int) => Some(Value::Int(int.checked_sub(shift.into())?)),
         value => Some(value),
     });
     let elements = elements.chain(std::iter::repeat(Some(Value::Int(0))));
-    let typed = elements.take(most).map(|value| typed(key_type, value?));
-    let (values, owned): (Vec<_>, Vec<_>) = typed.collect::<Option<Vec<_>>>()?.into_iter().unzip();
-    let element = owned.first()?.value_type();
-    Some((values, OwnedArray::new(element, owned)))
+    array(elements.take(most).map(|value| typed(key_type, value?)))
 }
 
 /// The values of a key for each layer: as many as it is said to have, or else as the lists of the
 /// config that it needs have.
-fn each_layer(
+fn each_of_key(
     config: &Json,
+    field: &Field,
     from: &Expression,
     key_type: KeyType,
-    blocks: Option<Option<u64>>,
-    given: &dyn Fn(&str, u64) -> Option<Value>,
-) -> Option<(Vec<Value>, OwnedArray)> {
-    let lists = from.names().into_iter().filter_map(|name| get(config, name)?.as_array());
-    let count = match blocks {
-        Some(blocks) => blocks?,
-        None => lists.map(Vec::len).min()?.try_into().ok()?,
+    most_layers: u64,
+    lookup: &dyn Fn(&str) -> Option<Value>,
+) -> Option<(Held, OwnedValue)> {
+    let count = match &field.blocks {
+        // As of a file, no more layers are looked at than there can be.
+        Some(blocks) => blocks.value(lookup).ok()?.as_u64().filter(|it| *it <= most_layers)?,
+        None => layers_of_lists(config, from)?,
     };
-    let mut values = Vec::new();
-    let mut owned = Vec::new();
-    for layer in 0..count {
-        let lookup = |name: &str| match get(config, name) {
-            Some(value) => of_layer(value, layer),
-            None => given(name, layer),
+    let listed = field.row.field.as_deref().zip(field.row.listed).and_then(|(name, first)| {
+        let list = get(config, name)?.as_array()?;
+        Some((list.iter().filter_map(Json::as_u64).collect::<HashSet<u64>>(), first))
+    });
+    array((0..count).map(|layer| {
+        let lookup = |name: &str| match (get(config, name), name, &listed) {
+            (Some(value), ..) => of_layer(value, layer),
+            (None, LAYER, _) => Some(Value::Int(layer.into())),
+            (None, "listed", Some((list, first))) => {
+                Some(Value::Bool(list.contains(&layer.saturating_add(*first))))
+            }
+            _ => lookup(name),
         };
-        let (value, one) = typed(key_type, from.value(&lookup).ok()?)?;
-        values.push(value);
-        owned.push(one);
-    }
-    let element = owned.first()?.value_type();
-    Some((values, OwnedArray::new(element, owned)))
+        typed(key_type, from.value(&lookup).ok()?)
+    }))
+}
+
+/// As many layers as all lists have that an expression needs; `None` if it needs no list.
+fn layers_of_lists(config: &Json, expression: &Expression) -> Option<u64> {
+    let lists = expression.names().into_iter().filter_map(|name| get(config, name)?.as_array());
+    lists.map(Vec::len).min()?.try_into().ok()
+}
+
+/// An array of values that all have the type of a key; `None` if one is missing, or there is none.
+fn array(typed: impl Iterator<Item = Option<(Value, OwnedValue)>>) -> Option<(Held, OwnedValue)> {
+    let (values, owned): (Vec<_>, Vec<_>) = typed.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+    let array = OwnedArray::new(owned.first()?.value_type(), owned);
+    Some((Held::Each(values), OwnedValue::Array(array)))
 }
 
 /// The config with the fields of the text model, where those are within it.
@@ -437,6 +450,8 @@ fn with_rope_parameters(config: &Json) -> Json {
     config
 }
 
+/// A value as a key of this type has it: as expressions take it, and as it is written. `None` if it
+/// does not fit.
 fn typed(key_type: KeyType, value: Value) -> Option<(Value, OwnedValue)> {
     Some(match (key_type, value) {
         (KeyType::U32, Value::Int(int)) => {
@@ -452,18 +467,18 @@ fn typed(key_type: KeyType, value: Value) -> Option<(Value, OwnedValue)> {
             if !(0.0..=f64::from(u32::MAX)).contains(&whole) {
                 return None;
             }
-            #[allow(clippy::as_conversions)]
+            #[expect(clippy::as_conversions)]
             let int = whole as u32;
             (Value::Int(int.into()), OwnedValue::from(int))
         }
         (KeyType::F32, value) => {
             let float = match value {
-                #[allow(clippy::as_conversions)]
+                #[expect(clippy::as_conversions)]
                 Value::Int(int) => int as f64,
                 Value::Float(float) => float,
                 _ => return None,
             };
-            #[allow(clippy::as_conversions)]
+            #[expect(clippy::as_conversions)]
             let owned = OwnedValue::F32(float as f32);
             (Value::Float(float), owned)
         }

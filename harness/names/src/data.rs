@@ -24,7 +24,8 @@ pub(crate) struct DataFile {
     pub(crate) absent: Vec<AbsentRow>,
     /// Keys that the converter writes and llama.cpp does not have: for the linter.
     pub(crate) undeclared: Vec<String>,
-    pub(crate) hyperparameters: BTreeMap<String, HyperparameterRow>,
+    /// Of each, where it comes from (one of what `Origin::parse` knows), and a `default`.
+    pub(crate) hyperparameters: BTreeMap<String, BTreeMap<String, String>>,
     /// Metadata of a tiny model: what the linter and the snapshots expand.
     pub(crate) example: BTreeMap<String, toml::Value>,
     /// Other tiny models: what the example has no tensor of.
@@ -296,40 +297,4 @@ pub(crate) enum KeyType {
 pub(crate) struct AbsentRow {
     pub(crate) field: String,
     pub(crate) note: String,
-}
-
-/// Where a hyperparameter comes from: exactly one, with a `default`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct HyperparameterRow {
-    /// A metadata key.
-    pub(crate) key: Option<String>,
-    /// An expression over others.
-    pub(crate) is: Option<String>,
-    /// How many elements the array of this key has.
-    pub(crate) count_of: Option<String>,
-    /// The largest element of the array of this key, or its only value.
-    pub(crate) largest_of: Option<String>,
-    /// The first element of the array of this key, or its only value.
-    pub(crate) first_of: Option<String>,
-    /// The last element of the array of this key, or its only value.
-    pub(crate) last_of: Option<String>,
-    /// The smallest element of the array of this key, or its only value.
-    pub(crate) smallest_of: Option<String>,
-    /// Whether there is a tensor of this name, or of this pattern in any layer.
-    pub(crate) present: Option<String>,
-    /// The largest number of the tensor of this name.
-    pub(crate) largest_in: Option<String>,
-    /// Whether the layer has a tensor of this name.
-    pub(crate) present_each: Option<String>,
-    /// How many rows this tensor has.
-    pub(crate) rows_of: Option<String>,
-    /// Of how many parameters this tensor is made; a file does not tell.
-    pub(crate) parts_of: Option<String>,
-    /// The first layer for which this holds.
-    pub(crate) first: Option<String>,
-    /// How far behind it the second one is.
-    pub(crate) step: Option<String>,
-    /// An expression for files without the key.
-    pub(crate) default: Option<String>,
 }

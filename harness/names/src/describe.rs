@@ -133,18 +133,11 @@ impl Architecture {
             let origin = match &each.origin {
                 Origin::Key(key) => self.full_key(key),
                 Origin::Is(expression) => expression.text().to_owned(),
-                Origin::CountOf(key) => format!("the length of {key}"),
-                Origin::SmallestOf(key) => format!("the smallest of {}", self.full_key(key)),
-                Origin::LargestOf(key) => format!("the largest of {}", self.full_key(key)),
-                Origin::FirstOf(key) => format!("the first of {}", self.full_key(key)),
-                Origin::LastOf(key) => format!("the last of {}", self.full_key(key)),
+                Origin::OfArray(of, key) => format!("the {} of {}", of.text(), self.full_key(key)),
+                Origin::OfTensor(of, tensor) => format!("the {} of {tensor}", of.text()),
                 Origin::Present(tensor) => format!("whether there is {tensor}"),
-                Origin::LargestIn(tensor) => format!("the largest number of {tensor}"),
                 Origin::PresentEach(tensor) => format!("whether the layer has {tensor}"),
-                Origin::RowsOf(tensor) => format!("the rows of {tensor}"),
-                Origin::PartsOf(tensor) => format!("the parts of {tensor}"),
                 Origin::First(holds) => format!("the first layer where {holds}"),
-                Origin::Step(holds) => format!("from the first layer where {holds} to the second"),
             };
             let _ = write!(text, "  {} = {origin}", each.name);
             if let Some(default) = &each.default {

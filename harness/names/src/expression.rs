@@ -30,7 +30,7 @@ impl Value {
     pub(crate) fn as_f64(&self) -> Option<f64> {
         match self {
             // Every integer here comes from 64 bits; the nearest number is what is meant.
-            #[allow(clippy::as_conversions)]
+            #[expect(clippy::as_conversions)]
             Value::Int(int) => Some(*int as f64),
             Value::Float(float) => Some(*float),
             _ => None,

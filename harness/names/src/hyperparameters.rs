@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use gguf_assay_format::{ByteOrder, Gguf, Value as FileValue};
+use gguf_assay_format::{ByteOrder, Gguf, Tensor, Value as FileValue};
 
-use crate::architecture::{Architecture, Example, LAYER, Origin, Piece, Row};
-use crate::expression::{Failure, Value};
+use crate::architecture::{Architecture, Example, LAYER, OfArray, OfTensor, Origin, Piece, Row};
+use crate::expression::{Expression, Failure, Value};
 use crate::pattern::Numbers;
 
 /// What a key holds.
@@ -22,11 +22,8 @@ pub(crate) enum Held {
 pub(crate) struct Metadata {
     pub(crate) held: HashMap<String, Held>,
     pub(crate) counts: HashMap<String, u64>,
-    /// The largest number of each tensor that is asked for.
-    pub(crate) largest: HashMap<String, f64>,
-    /// The rows of tensors that are asked for, and the parameters that they are made of.
-    pub(crate) rows: HashMap<String, u64>,
-    pub(crate) parts: HashMap<String, u64>,
+    /// What is asked for of tensors, by the tensor's name.
+    pub(crate) of_tensors: HashMap<(OfTensor, String), Value>,
     /// As many layers as can be looked at: the file's tensors and a few more.
     pub(crate) most_layers: u64,
 }
@@ -38,13 +35,6 @@ impl Metadata {
         let most = gguf.tensors.len().saturating_add(64);
         let mut metadata =
             Metadata { most_layers: most.try_into().unwrap_or(u64::MAX), ..Metadata::default() };
-        for each in &architecture.hyperparameters {
-            if let Origin::RowsOf(name) = &each.origin
-                && let Some(rows) = gguf.tensor(name).and_then(|tensor| tensor.dims.iter().last())
-            {
-                metadata.rows.insert(name.clone(), rows);
-            }
-        }
         for key in architecture.keys() {
             match gguf.get(&architecture.full_key(key)) {
                 Some(FileValue::Array(array)) => {
@@ -61,27 +51,29 @@ impl Metadata {
             }
         }
         for each in &architecture.hyperparameters {
-            if let Origin::LargestIn(name) = &each.origin
-                && let Some(tensor) = gguf.tensor(name)
-                && tensor.tensor_type.is_some_and(|t| t.name == "F32")
-                && let Some(data) = gguf.tensor_bytes(tensor)
-            {
-                let numbers = data.as_chunks::<4>().0.iter().map(|bytes| match gguf.byte_order {
-                    ByteOrder::Little => f32::from_le_bytes(*bytes),
-                    ByteOrder::Big => f32::from_be_bytes(*bytes),
-                });
-                let largest = numbers.fold(f32::NEG_INFINITY, f32::max);
-                if let Some(largest) = decimal(largest).filter(|_| largest.is_finite()) {
-                    metadata.largest.insert(name.clone(), largest);
-                }
-            }
+            let Origin::OfTensor(of, name) = &each.origin else { continue };
+            let value = gguf.tensor(name).and_then(|tensor| match of {
+                OfTensor::Largest => largest_in(gguf, tensor).map(Value::Float),
+                OfTensor::Rows => tensor.dims.iter().last().map(|rows| Value::Int(rows.into())),
+                OfTensor::Parts => None,
+            });
+            metadata.of_tensors.extend(value.map(|value| ((*of, name.clone()), value)));
         }
         metadata
     }
 
-    /// The element of an array that is greater, or less, than all others, or an only value.
-    fn extreme(&self, key: &str, than: Ordering) -> Option<Value> {
+    /// Something of the array of a key, or its only value.
+    fn of_array(&self, of: OfArray, key: &str) -> Option<Value> {
+        if of == OfArray::Count {
+            return self.counts.get(key).map(|count| Value::Int((*count).into()));
+        }
         let Held::Each(values) = self.held.get(key)? else { return self.get(key, None) };
+        let than = match of {
+            OfArray::First => return values.first().cloned(),
+            OfArray::Last => return values.last().cloned(),
+            OfArray::Smallest => Ordering::Less,
+            OfArray::Largest | OfArray::Count => Ordering::Greater,
+        };
         let mut numbers = values.iter().filter_map(|value| Some((value, value.as_f64()?)));
         let first = numbers.next()?;
         let found = numbers.fold(first, |best, each| {
@@ -90,12 +82,25 @@ impl Metadata {
         Some(found.0.clone())
     }
 
+    /// The value of a key: of an array, that of the layer.
     pub(crate) fn get(&self, key: &str, layer: Option<u64>) -> Option<Value> {
         match self.held.get(key)? {
             Held::One(value) => Some(value.clone()),
             Held::Each(values) => values.get(usize::try_from(layer?).ok()?).cloned(),
         }
     }
+}
+
+/// The largest number of a tensor of F32, if it is finite.
+fn largest_in(gguf: &Gguf<'_>, tensor: &Tensor<'_>) -> Option<f64> {
+    tensor.tensor_type.filter(|t| t.name == "F32")?;
+    let (data, _) = gguf.tensor_bytes(tensor)?.as_chunks::<4>();
+    let numbers = data.iter().map(|bytes| match gguf.byte_order {
+        ByteOrder::Little => f32::from_le_bytes(*bytes),
+        ByteOrder::Big => f32::from_be_bytes(*bytes),
+    });
+    let largest = numbers.fold(f32::NEG_INFINITY, f32::max);
+    if largest.is_finite() { decimal(largest) } else { None }
 }
 
 /// The shortest decimal number that is this `f32`: what the config it was made from said.
@@ -130,7 +135,7 @@ pub(crate) struct Hyperparameters {
     /// Names and layers.
     present_each: HashSet<(&'static str, u64)>,
     /// The first layers for which something holds, by the hyperparameter's name.
-    first_layers: HashMap<&'static str, Vec<u64>>,
+    first_layers: HashMap<&'static str, u64>,
     global: HashMap<&'static str, Value>,
     /// Whether some are different in each layer.
     layered: bool,
@@ -180,19 +185,18 @@ impl Hyperparameters {
                     let found = (0..layers).filter(|layer| present_layer(&name(*layer)));
                     this.present_each.extend(found.map(|layer| (each.name.as_str(), layer)));
                 }
-                Origin::First(holds) | Origin::Step(holds) => {
-                    let found = (0..layers).filter(|layer| {
+                Origin::First(holds) => {
+                    let first = (0..layers).find(|layer| {
                         let names = this.at(Some(*layer));
                         holds.value(&|name| names.get(name)) == Ok(Value::Bool(true))
                     });
-                    let found = found.take(2).collect();
-                    this.first_layers.insert(&each.name, found);
+                    if let Some(first) = first {
+                        this.first_layers.insert(&each.name, first);
+                        this.global = this.compute(None);
+                    }
                 }
                 _ => {}
             }
-        }
-        if !this.first_layers.is_empty() {
-            this.global = this.compute(None);
         }
         this
     }
@@ -216,38 +220,20 @@ impl Hyperparameters {
             let value = match &each.origin {
                 Origin::Key(key) => self.metadata.get(key, layer),
                 Origin::Is(is) => is.value(&|name| values.get(name).cloned()).ok(),
-                Origin::CountOf(key) => {
-                    self.metadata.counts.get(key).map(|count| Value::Int((*count).into()))
-                }
-                Origin::LargestOf(key) => self.metadata.extreme(key, Ordering::Greater),
-                Origin::SmallestOf(key) => self.metadata.extreme(key, Ordering::Less),
-                Origin::FirstOf(key) | Origin::LastOf(key) => match self.metadata.held.get(key) {
-                    Some(Held::Each(values)) => match each.origin {
-                        Origin::FirstOf(_) => values.first().cloned(),
-                        _ => values.last().cloned(),
-                    },
-                    _ => self.metadata.get(key, None),
-                },
-                Origin::Present(tensor) => Some(Value::Bool(self.present.contains(tensor))),
-                Origin::LargestIn(tensor) => {
-                    self.metadata.largest.get(tensor).map(|number| Value::Float(*number))
-                }
                 Origin::PresentEach(_) => layer.map(|layer| {
                     Value::Bool(self.present_each.contains(&(each.name.as_str(), layer)))
                 }),
-                Origin::RowsOf(name) => {
-                    self.metadata.rows.get(name).map(|rows| Value::Int((*rows).into()))
+                // The others are the same in all layers.
+                _ if layer.is_some() => self.global.get(each.name.as_str()).cloned(),
+                Origin::OfArray(of, key) => self.metadata.of_array(*of, key),
+                Origin::OfTensor(of, tensor) => {
+                    self.metadata.of_tensors.get(&(*of, tensor.clone())).cloned()
                 }
-                Origin::PartsOf(name) => {
-                    self.metadata.parts.get(name).map(|parts| Value::Int((*parts).into()))
-                }
-                Origin::First(_) => {
-                    self.first_where(&each.name, 0).map(|layer| Value::Int(layer.into()))
-                }
-                Origin::Step(_) => {
-                    let pair = self.first_where(&each.name, 0).zip(self.first_where(&each.name, 1));
-                    pair.map(|(first, second)| Value::Int(i128::from(second) - i128::from(first)))
-                }
+                Origin::Present(tensor) => Some(Value::Bool(self.present.contains(tensor))),
+                Origin::First(_) => self
+                    .first_layers
+                    .get(each.name.as_str())
+                    .map(|layer| Value::Int((*layer).into())),
             };
             let default = || {
                 // A key that is an array has a value for each layer, and no default.
@@ -263,10 +249,6 @@ impl Hyperparameters {
             }
         }
         values
-    }
-
-    fn first_where(&self, name: &str, place: usize) -> Option<u64> {
-        self.first_layers.get(name)?.get(place).copied()
     }
 
     /// What names stand for, in a layer or outside all.
@@ -294,26 +276,12 @@ impl Hyperparameters {
     /// The key that a hyperparameter comes from, as a file has it.
     pub(crate) fn key_of(&self, name: &str) -> Option<String> {
         self.architecture.hyperparameters.iter().find(|each| each.name == name).and_then(|each| {
-            match &each.origin {
-                Origin::Key(key)
-                | Origin::CountOf(key)
-                | Origin::LargestOf(key)
-                | Origin::SmallestOf(key)
-                | Origin::FirstOf(key)
-                | Origin::LastOf(key) => Some(self.architecture.full_key(key)),
-                Origin::Is(is) => is
-                    .names()
-                    .into_iter()
-                    .find(|name| !self.global.contains_key(name))
-                    .and_then(|name| self.key_of(name)),
-                Origin::Present(_)
-                | Origin::LargestIn(_)
-                | Origin::PresentEach(_)
-                | Origin::RowsOf(_)
-                | Origin::PartsOf(_)
-                | Origin::First(_)
-                | Origin::Step(_) => None,
-            }
+            let key = each.origin.key().map(|key| self.architecture.full_key(key));
+            key.or_else(|| {
+                let Origin::Is(is) = &each.origin else { return None };
+                let missing = is.names().into_iter().find(|name| !self.global.contains_key(name));
+                self.key_of(missing?)
+            })
         })
     }
 
@@ -321,6 +289,24 @@ impl Hyperparameters {
     pub(crate) fn parameter(&self, row: &Row, piece: &Piece, numbers: Numbers) -> String {
         let layer = self.at(None).layer_of(row, numbers.layer);
         piece.parameter.name(Numbers { layer, ..numbers })
+    }
+
+    /// The layer of a row's tensor, where that of its parameter is `layer`: the inverse of
+    /// [`Names::layer_of`]. `None` if the row's parameter is of another.
+    pub(crate) fn layer_of_tensor(&self, row: &Row, layer: Option<u64>) -> Option<Option<u64>> {
+        let names = self.at(None);
+        if row.layer.is_some() {
+            return (names.layer_of(row, None) == layer).then_some(None);
+        }
+        if !row.tensor.has_layer() {
+            return Some(layer);
+        }
+        // A parameter without a number is of the block behind the last layer, or of the first of
+        // those that count theirs from another.
+        Some(match (layer, &row.from_layer) {
+            (None, None) => self.count("n_layer"),
+            (layer, _) => Some(layer.unwrap_or(0).saturating_add(names.first_layer(row))),
+        })
     }
 
     /// All that are the same in all layers, for reports.
@@ -362,7 +348,7 @@ impl Names<'_> {
     }
 
     /// Whether a condition holds; one that needs what is not known does.
-    pub(crate) fn holds(&self, condition: Option<&crate::expression::Expression>) -> bool {
+    pub(crate) fn holds(&self, condition: Option<&Expression>) -> bool {
         match condition.map(|condition| condition.value(&|name| self.get(name))) {
             Some(Ok(Value::Bool(holds))) => holds,
             Some(Err(Failure::Missing(_))) | None => true,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::architecture::{Architecture, Example, LAYER, Origin, SourceTable, viewed_dims};
+use crate::architecture::{Architecture, Example, LAYER, SourceTable, viewed_dims};
 use crate::data::Change;
 use crate::expression::Expression;
 use crate::hyperparameters::Hyperparameters;
@@ -66,9 +66,7 @@ fn names(architecture: &Architecture, faults: &mut Vec<String>) {
     }
     for each in &architecture.hyperparameters {
         uses(each.name.clone(), &each.default);
-        if let Origin::Is(is) | Origin::First(is) | Origin::Step(is) = &each.origin {
-            uses(each.name.clone(), &Some(is.clone()));
-        }
+        uses(each.name.clone(), &each.origin.expression().cloned());
     }
     for row in &architecture.rows {
         uses(row.tensor.text().to_owned(), &row.when);
@@ -141,12 +139,7 @@ fn forms(architecture: &Architecture, faults: &mut Vec<String>) {
         faults.push("tensors of layers, and no n_layer".into());
     }
     for each in &architecture.hyperparameters {
-        let tensor = match &each.origin {
-            Origin::Present(tensor) | Origin::LargestIn(tensor) => tensor,
-            Origin::PresentEach(tensor) => tensor.text(),
-            Origin::RowsOf(tensor) | Origin::PartsOf(tensor) => tensor,
-            _ => continue,
-        };
+        let Some(tensor) = each.origin.tensor() else { continue };
         if !patterns
             .iter()
             .any(|pattern| pattern.text() == tensor || pattern.matches(tensor).is_some())

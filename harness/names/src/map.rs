@@ -397,7 +397,7 @@ pub(crate) fn class_of(hyperparameters: &Hyperparameters) -> &'static Class {
         Some(when) => when.value(&|name| names.get(name)) == Ok(Value::Bool(true)),
     });
     // The data have a class for everything; the last is as good as any.
-    #[allow(clippy::expect_used)]
+    #[expect(clippy::expect_used)]
     fits.or(classes.last()).expect("an architecture has a class")
 }
 
@@ -440,12 +440,13 @@ impl Builder<'_> {
             *count = count.saturating_add(1);
         }
         match place(self.hyperparameters, name) {
-            Ok((row, numbers)) => {
+            Ok(found) => {
                 let dims: Vec<u64> = tensor.dims.iter().collect();
                 let place = self.tensors.len();
                 let tensor_type = tensor.tensor_type.filter(|_| self.with_blocks);
-                self.pieces(place, name, row, numbers, &dims, tensor_type);
-                self.tensors.push(MappedTensor { index, name: name.to_owned(), dims, row });
+                self.pieces(place, name, &found, &dims, tensor_type);
+                let (name, row) = (name.to_owned(), found.row);
+                self.tensors.push(MappedTensor { index, name, dims, row });
             }
             Err(reason) => self.unmapped(escape(name.as_bytes(), 120), reason),
         }
@@ -461,13 +462,12 @@ impl Builder<'_> {
         &mut self,
         place: usize,
         name: &str,
-        row: &'static Row,
-        numbers: Numbers,
+        found: &Place<'_>,
         dims: &[u64],
         tensor_type: Option<&'static TensorType>,
     ) {
-        let names = self.hyperparameters.at(numbers.layer);
-        let expected = match expected_dims(row, &names) {
+        let Place { row, numbers, names } = found;
+        let expected = match expected_dims(row, names) {
             Ok(expected) if same_dims(&expected, dims) => Some(expected),
             Ok(expected) => {
                 self.findings.push(Finding::Shape {
@@ -497,7 +497,7 @@ impl Builder<'_> {
                     }),
                 }
             }
-            let parameter = self.hyperparameters.parameter(row, piece, numbers);
+            let parameter = self.hyperparameters.parameter(row, piece, *numbers);
             let at = *self.by_name.entry(parameter).or_insert_with_key(|name| {
                 self.parameters.push(Parameter {
                     name: name.clone(),
@@ -560,7 +560,7 @@ impl Builder<'_> {
                     break;
                 };
                 // It was an f32 in the file.
-                #[allow(clippy::as_conversions)]
+                #[expect(clippy::as_conversions)]
                 let number = number as f32;
                 self.parameters.push(Parameter {
                     name: keyed.parameter.name(Numbers { layer: Some(layer), expert: None }),
@@ -760,8 +760,15 @@ impl MissingList {
     }
 }
 
-/// The row that a tensor of this name has in its place.
-fn place(hyperparameters: &Hyperparameters, name: &str) -> Result<(&'static Row, Numbers), String> {
+/// What a tensor's name says: its row, its numbers, and what names stand for in its layer.
+struct Place<'a> {
+    row: &'static Row,
+    numbers: Numbers,
+    names: Names<'a>,
+}
+
+/// The place that a tensor of this name has; why it has none.
+fn place<'a>(hyperparameters: &'a Hyperparameters, name: &str) -> Result<Place<'a>, String> {
     let architecture = hyperparameters.architecture;
     let mut reason = None;
     for place in architecture.rows_of_tensor(name) {
@@ -777,8 +784,9 @@ fn place(hyperparameters: &Hyperparameters, name: &str) -> Result<(&'static Row,
         {
             return Err(format!("there are {experts} experts, counted from 0"));
         }
-        if hyperparameters.at(numbers.layer).holds(row.when.as_ref()) {
-            return Ok((row, numbers));
+        let names = hyperparameters.at(numbers.layer);
+        if names.holds(row.when.as_ref()) {
+            return Ok(Place { row, numbers, names });
         }
         if let Some(when) = &row.when {
             reason.get_or_insert_with(|| format!("it belongs there only where {when}"));

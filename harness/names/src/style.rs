@@ -1,7 +1,10 @@
 //! The ways in which files name the tensors of experts, and why a name has no place.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::architecture::{Architecture, SourceTable};
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, key_of};
 
 /// A way of naming the tensors of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,6 +103,15 @@ impl ExpertStyle {
     }
 }
 
+/// The tensors that llama.cpp declares, by the keys of their patterns.
+static DECLARED: LazyLock<HashMap<String, Vec<Pattern>>> = LazyLock::new(|| {
+    let mut declared: HashMap<String, Vec<Pattern>> = HashMap::new();
+    for pattern in SourceTable::recorded().tensors.iter().map(|text| Pattern::new(text)) {
+        declared.entry(pattern.key()).or_default().push(pattern);
+    }
+    declared
+});
+
 /// Why a name has no place in an architecture.
 pub(crate) fn explain(architecture: &Architecture, name: &str) -> String {
     for place in architecture.rows_of_parameter(name) {
@@ -130,11 +142,8 @@ pub(crate) fn explain(architecture: &Architecture, name: &str) -> String {
         .iter()
         .find_map(|suffix| name.strip_suffix(suffix).and_then(|name| name.strip_suffix('.')));
     let stem = stem.unwrap_or(name);
-    let known = SourceTable::recorded()
-        .tensors
-        .iter()
-        .any(|text| Pattern::new(text).matches(stem).is_some());
-    if known {
+    let alike = DECLARED.get(&key_of(stem)).map_or(&[][..], Vec::as_slice);
+    if alike.iter().any(|pattern| pattern.matches(stem).is_some()) {
         format!("llama.cpp has tensors of this name, but not in {}", architecture.name())
     } else {
         "llama.cpp has no tensor of this name".into()

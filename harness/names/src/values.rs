@@ -527,7 +527,7 @@ fn ternary(bytes: &mut [u8]) {
     let (numbers, _) = bytes.as_chunks::<4>();
     let sum: f64 = numbers.iter().map(|number| f64::from(f32::from_le_bytes(*number).abs())).sum();
     // No tensor has so many numbers that their count is rounded.
-    #[allow(clippy::as_conversions)]
+    #[expect(clippy::as_conversions)]
     let mean = (sum / numbers.len().max(1) as f64) as f32;
     let inverse = 1.0 / mean.max(1e-5);
     change_each(bytes, |x| (x * inverse).round_ties_even().clamp(-1.0, 1.0) / inverse);

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::expression::{Expression, Failure, Value};
+use crate::expression::{Expression, Value};
 
 /// A parsed view.
 #[derive(Clone, Debug)]
@@ -21,12 +21,14 @@ pub(crate) struct View {
     tensor: Vec<Dimension>,
 }
 
+/// One dimension: a group of axes, the last of which is contiguous.
 #[derive(Clone, Debug)]
 struct Dimension {
     axes: Vec<Axis>,
     part: Option<Part>,
 }
 
+/// An axis of a dimension.
 #[derive(Clone, Debug)]
 struct Axis {
     /// What it is called; empty for an index such as `0:2`.
@@ -36,6 +38,7 @@ struct Axis {
     part: Option<Part>,
 }
 
+/// That only some of `total` places are meant, from `start`.
 #[derive(Clone, Debug)]
 struct Part {
     start: Expression,
@@ -108,6 +111,7 @@ impl Moves {
     }
 }
 
+/// The product of all; `None` if it exceeds 64 bits.
 pub(crate) fn product(factors: impl IntoIterator<Item = u64>) -> Option<u64> {
     factors.into_iter().try_fold(1u64, u64::checked_mul)
 }
@@ -196,113 +200,10 @@ impl View {
     /// # Errors
     ///
     /// What does not fit.
-    pub(crate) fn moves(
-        &self,
-        dims: &[u64],
-        lookup: &dyn Fn(&str) -> Option<Value>,
-    ) -> Result<Moves, String> {
-        let number = |expression: &Expression| -> Result<u64, String> {
-            let value = expression.value(lookup).map_err(|failure| match failure {
-                Failure::Missing(name) => format!("{name} is not known"),
-                other => other.to_string(),
-            })?;
-            value.as_u64().ok_or_else(|| format!("{expression} is {value}"))
-        };
+    pub(crate) fn moves(&self, dims: &[u64], lookup: Lookup<'_>) -> Result<Moves, String> {
         let too_large = || format!("the sizes of `{}` exceed 64 bits", self.text);
-        let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
-        for axis in self.parameter.iter().chain(&self.tensor).flat_map(|d| &d.axes) {
-            if let Some(size) = &axis.size {
-                sizes.insert(&axis.name, number(size)?);
-            }
-        }
-        if self.tensor.len() != dims.len() {
-            return Err(format!("{} dimensions, and `{}`", dims.len(), self.text));
-        }
-        // Letters follow from the tensor.
-        for (dimension, length) in self.tensor.iter().zip(dims) {
-            let mut known = 1u64;
-            let mut letter = None;
-            for axis in &dimension.axes {
-                match (&axis.part, sizes.get(axis.name.as_str())) {
-                    (Some(part), _) => {
-                        known = known.checked_mul(number(&part.total)?).ok_or_else(too_large)?;
-                    }
-                    (None, Some(size)) => known = known.checked_mul(*size).ok_or_else(too_large)?,
-                    (None, None) => letter = Some(&axis.name),
-                }
-            }
-            let length = match &dimension.part {
-                None => *length,
-                Some(part) => {
-                    let total = number(&part.total)?;
-                    if total != *length {
-                        return Err(format!("{length} rows, and {} is {total}", part.total));
-                    }
-                    continue;
-                }
-            };
-            match letter {
-                Some(letter) => {
-                    let size = length.checked_div(known).unwrap_or(0);
-                    if size.checked_mul(known) != Some(length) {
-                        return Err(format!("{length} is no multiple of {known}"));
-                    }
-                    sizes.insert(letter, size);
-                }
-                None if known != length => return Err(format!("{length} is not {known}")),
-                None => {}
-            }
-        }
-        let layout = |side: &[Dimension]| -> Result<Layout, String> {
-            let mut layout = Layout::default();
-            let mut stride = 1u64;
-            for dimension in side.iter().rev() {
-                let mut length = 1u64;
-                let outer = stride;
-                for axis in dimension.axes.iter().rev() {
-                    let size = match (axis.name.is_empty(), sizes.get(axis.name.as_str())) {
-                        (true, _) => 1,
-                        (false, Some(size)) => *size,
-                        (false, None) => return Err(format!("the size of {} is open", axis.name)),
-                    };
-                    let total = match &axis.part {
-                        Some(part) => {
-                            let (start, total) = (number(&part.start)?, number(&part.total)?);
-                            if start.checked_add(size).is_none_or(|end| end > total) {
-                                return Err(format!("{size} from {start} of {total}"));
-                            }
-                            layout.start = start
-                                .checked_mul(stride)
-                                .and_then(|place| layout.start.checked_add(place))
-                                .ok_or_else(too_large)?;
-                            total
-                        }
-                        None => size,
-                    };
-                    if !axis.name.is_empty() {
-                        layout.axes.push((axis.name.clone(), size, stride));
-                    }
-                    stride = stride.checked_mul(total).ok_or_else(too_large)?;
-                    length = length.checked_mul(total).ok_or_else(too_large)?;
-                }
-                if let Some(part) = &dimension.part {
-                    let (start, total) = (number(&part.start)?, number(&part.total)?);
-                    if start.checked_add(length).is_none_or(|end| end > total) {
-                        return Err(format!("{length} rows from {start} of {total}"));
-                    }
-                    layout.start = start
-                        .checked_mul(outer)
-                        .and_then(|place| layout.start.checked_add(place))
-                        .ok_or_else(too_large)?;
-                    length = total;
-                    stride = outer.checked_mul(total).ok_or_else(too_large)?;
-                }
-                layout.shape.push(length);
-            }
-            layout.axes.reverse();
-            layout.shape.reverse();
-            Ok(layout)
-        };
+        let sizes = self.sizes(dims, lookup)?;
+        let layout = |side| layout(side, &sizes, lookup)?.ok_or_else(too_large);
         let (parameter, tensor) = (layout(&self.parameter)?, layout(&self.tensor)?);
         let mut experts = None;
         let mut loops = Vec::new();
@@ -318,12 +219,17 @@ impl View {
             }
         }
         for (name, size, stride) in &tensor.axes {
-            if !parameter.axes.iter().any(|(other, ..)| other == name) {
-                if name == EXPERT {
-                    experts = Some(Experts { count: *size, tensor_stride: *stride });
-                } else if *size != 1 {
-                    return Err(format!("{name} is in the tensor only"));
+            if parameter.axes.iter().any(|(other, ..)| other == name) {
+                continue;
+            }
+            if *name == EXPERT {
+                // No data stand behind such a count, which may be any.
+                if *size > 1 && product(parameter.shape.iter().copied()) == Some(0) {
+                    return Err(format!("{size} experts of no elements"));
                 }
+                experts = Some(Experts { count: *size, tensor_stride: *stride });
+            } else if *size != 1 {
+                return Err(format!("{name} is in the tensor only"));
             }
         }
         Ok(Moves {
@@ -334,14 +240,141 @@ impl View {
             experts,
         })
     }
+
+    /// The sizes of the axes: those of letters follow from the tensor.
+    fn sizes(&self, dims: &[u64], lookup: Lookup<'_>) -> Result<BTreeMap<&str, u64>, String> {
+        let too_large = || format!("the sizes of `{}` exceed 64 bits", self.text);
+        let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
+        for axis in self.parameter.iter().chain(&self.tensor).flat_map(|d| &d.axes) {
+            if let Some(size) = &axis.size {
+                sizes.insert(&axis.name, number(size, lookup)?);
+            }
+        }
+        if self.tensor.len() != dims.len() {
+            return Err(format!("{} dimensions, and `{}`", dims.len(), self.text));
+        }
+        for (dimension, length) in self.tensor.iter().zip(dims) {
+            if let Some(part) = &dimension.part {
+                let total = number(&part.total, lookup)?;
+                if total != *length {
+                    return Err(format!("{length} rows, and {} is {total}", part.total));
+                }
+                continue;
+            }
+            let mut known = 1u64;
+            let mut letter = None;
+            for axis in &dimension.axes {
+                let size = match (&axis.part, sizes.get(axis.name.as_str())) {
+                    (Some(part), _) => number(&part.total, lookup)?,
+                    (None, Some(size)) => *size,
+                    (None, None) => {
+                        letter = Some(&axis.name);
+                        continue;
+                    }
+                };
+                known = known.checked_mul(size).ok_or_else(too_large)?;
+            }
+            match letter {
+                Some(letter) => {
+                    let size = length.checked_div(known).unwrap_or(0);
+                    if size.checked_mul(known) != Some(*length) {
+                        return Err(format!("{length} is no multiple of {known}"));
+                    }
+                    sizes.insert(letter, size);
+                }
+                None if known != *length => return Err(format!("{length} is not {known}")),
+                None => {}
+            }
+        }
+        Ok(sizes)
+    }
 }
 
+/// What a name stands for.
+type Lookup<'a> = &'a dyn Fn(&str) -> Option<Value>;
+
+/// The count that an expression comes to.
+fn number(expression: &Expression, lookup: Lookup<'_>) -> Result<u64, String> {
+    let value = expression.value(lookup).map_err(|failure| failure.to_string())?;
+    value.as_u64().ok_or_else(|| format!("{expression} is {value}"))
+}
+
+/// Where the axes of one side lie. `None` if the places exceed 64 bits.
+fn layout<'a>(
+    side: &'a [Dimension],
+    sizes: &BTreeMap<&str, u64>,
+    lookup: Lookup<'_>,
+) -> Result<Option<Layout<'a>>, String> {
+    let mut layout = Layout::default();
+    let mut stride = 1u64;
+    for dimension in side.iter().rev() {
+        let mut length = 1u64;
+        let outer = stride;
+        for axis in dimension.axes.iter().rev() {
+            let size = match (axis.name.as_str(), sizes.get(axis.name.as_str())) {
+                ("", _) => 1,
+                (_, Some(size)) => *size,
+                (name, None) => return Err(format!("the size of {name} is open")),
+            };
+            let total = match &axis.part {
+                Some(part) => {
+                    let Some(total) = layout.skip(part, size, stride, lookup)? else {
+                        return Ok(None);
+                    };
+                    total
+                }
+                None => size,
+            };
+            if !axis.name.is_empty() {
+                layout.axes.push((&axis.name, size, stride));
+            }
+            let (Some(next), Some(longer)) = (stride.checked_mul(total), length.checked_mul(total))
+            else {
+                return Ok(None);
+            };
+            (stride, length) = (next, longer);
+        }
+        if let Some(part) = &dimension.part {
+            let Some(total) = layout.skip(part, length, outer, lookup)? else { return Ok(None) };
+            let Some(next) = outer.checked_mul(total) else { return Ok(None) };
+            (stride, length) = (next, total);
+        }
+        layout.shape.push(length);
+    }
+    layout.axes.reverse();
+    layout.shape.reverse();
+    Ok(Some(layout))
+}
+
+/// Where the axes of a parameter or a tensor lie.
 #[derive(Default)]
-struct Layout {
+struct Layout<'a> {
     /// Name, size and stride.
-    axes: Vec<(String, u64, u64)>,
+    axes: Vec<(&'a str, u64, u64)>,
     shape: Vec<u64>,
     start: u64,
+}
+
+impl Layout<'_> {
+    /// Begins where a part of `size` does, each `stride` from the one before, and gives the size of
+    /// the whole. `None` if the places exceed 64 bits.
+    fn skip(
+        &mut self,
+        part: &Part,
+        size: u64,
+        stride: u64,
+        lookup: Lookup<'_>,
+    ) -> Result<Option<u64>, String> {
+        let (start, total) = (number(&part.start, lookup)?, number(&part.total, lookup)?);
+        if start.checked_add(size).is_none_or(|end| end > total) {
+            return Err(format!("{size} from {start} of {total}"));
+        }
+        let skipped = start.checked_mul(stride).and_then(|place| self.start.checked_add(place));
+        Ok(skipped.map(|start| {
+            self.start = start;
+            total
+        }))
+    }
 }
 
 fn names(side: &[Dimension]) -> impl Iterator<Item = &str> {

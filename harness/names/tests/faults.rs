@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use gguf_assay_format::{
     ByteOrder, Data, Description, OwnedArray, OwnedValue, TensorDescription, TensorType, ValueType,
@@ -519,6 +520,80 @@ fn counts_are_not_believed() {
         let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
         assert!(!map.is_complete());
     }
+}
+
+/// Experts of no elements have no data behind them, so that any number of them takes no bytes.
+#[test]
+fn experts_of_no_elements() {
+    let count = 1u64 << 40;
+    let mut file = description("llama-mixtral");
+    set(&mut file, "llama.expert_count", OwnedValue::U64(count));
+    set(&mut file, "llama.feed_forward_length", OwnedValue::U32(0));
+    for tensor in &mut file.tensors {
+        let name = String::from_utf8(tensor.name.clone()).unwrap();
+        match name.rsplit_once("ffn_") {
+            Some((_, "gate_inp.weight")) => tensor.dims = vec![16, count],
+            Some((_, "gate_exps.weight" | "up_exps.weight")) => tensor.dims = vec![16, 0, count],
+            Some((_, "down_exps.weight")) => tensor.dims = vec![0, 16, count],
+            _ => {}
+        }
+        tensor.data = Data::Zeros(0);
+    }
+    let bytes = lay_out(&file).to_bytes();
+    let gguf = diagnose(&bytes).gguf.unwrap();
+    let map = Map::of(&gguf).unwrap();
+    let found = map.findings.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(found.len(), 6, "{found:?}");
+    assert!(found.iter().all(|each| each.contains("1099511627776 experts of no elements")));
+    for parameter in &map.parameters {
+        assert!(parameter.experts.is_none(), "{}", parameter.name);
+    }
+
+    let (mut config, tensors) = checkpoint("llama-mixtral");
+    config["num_local_experts"] = json!(u32::MAX);
+    config["intermediate_size"] = json!(0);
+    let map = CheckpointMap::of(Architecture::find("llama").unwrap(), &tensors, &config);
+    assert!(!map.is_complete());
+    assert!(map.findings.len() < 40, "{:?}", map.findings);
+}
+
+/// Thousands of layers, with arrays and lists for each: the time is that of the records, not of
+/// layers times layers. It was 18 s for the file and 2 s for the checkpoint.
+#[test]
+fn many_layers_take_no_time_of_their_square() {
+    let layers = 3000;
+    let mut file = description("granitehybrid-bamba");
+    set(&mut file, "granitehybrid.block_count", OwnedValue::U32(layers));
+    for (_, value) in &mut file.metadata {
+        if let OwnedValue::Array(array) = value
+            && matches!(array.iter().next(), Some(OwnedValue::I32(_)))
+        {
+            let elements = vec![OwnedValue::I32(2); 30_000];
+            *value = OwnedValue::Array(OwnedArray::new(ValueType::I32, elements));
+        }
+    }
+    let first = file.tensors.iter().filter(|tensor| tensor.name.starts_with(b"blk.0."));
+    let first: Vec<TensorDescription> = first.cloned().collect();
+    for layer in 4..layers {
+        file.tensors.extend(first.iter().map(|tensor| {
+            let name = String::from_utf8(tensor.name.clone()).unwrap();
+            let name = name.replacen(".0.", &format!(".{layer}."), 1).into();
+            TensorDescription { name, data: Data::Zeros(0), ..tensor.clone() }
+        }));
+    }
+    let bytes = lay_out(&file).to_bytes();
+    let gguf = diagnose(&bytes).gguf.unwrap();
+    let start = Instant::now();
+    assert!(!Map::of(&gguf).unwrap().is_complete());
+    let (mut config, mut tensors) = checkpoint("granitehybrid-bamba");
+    config["num_hidden_layers"] = json!(layers);
+    config["attn_layer_indices"] = json!((0..30_000).collect::<Vec<u32>>());
+    for layer in 4..layers {
+        let name = format!("model.layers.{layer}.input_layernorm.weight");
+        tensors.push(CheckpointTensor { name, shape: vec![16] });
+    }
+    CheckpointMap::of(Architecture::find("granitehybrid").unwrap(), &tensors, &config);
+    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
 }
 
 /// The other way, with the same faults.
