@@ -352,8 +352,8 @@ pub struct SourceTable {
     pub source: String,
     /// Every value of `general.architecture` (`LLM_ARCH_NAMES`).
     pub architectures: Vec<String>,
-    /// Every tensor name (`LLM_TENSOR_NAMES`), with `N` for the layer and `E` for the expert, without
-    /// the suffix `.weight` or `.bias`.
+    /// Every tensor name (`LLM_TENSOR_NAMES`), with `N` for the layer and `E` for the expert,
+    /// without the suffix `.weight` or `.bias`.
     pub tensors: Vec<String>,
     /// Every metadata key (`LLM_KV_NAMES`), without the architecture and its dot.
     pub keys: Vec<String>,
@@ -427,8 +427,8 @@ impl Architecture {
     }
 
     /// The architecture that a checkpoint with this config becomes: by its class, or else by its
-    /// `model_type`, which some classes share with what they come from, and where several have that by
-    /// what else tells them apart. `None` if there is no map of it.
+    /// `model_type`, which some classes share with what they come from, and where several have that
+    /// by what else tells them apart. `None` if there is no map of it.
     pub fn of_config(config: &Json) -> Option<&'static Architecture> {
         let class = config.get("architectures").and_then(|list| list.get(0)?.as_str());
         let model_type = config.get("model_type").and_then(Json::as_str);
@@ -694,8 +694,8 @@ impl Parts {
     }
 }
 
-/// The metadata of an example; the number under `tokenizer.ggml.tokens` is how many there are, and one
-/// under a tensor's name how many rows it has.
+/// The metadata of an example; the number under `tokenizer.ggml.tokens` is how many there are, and
+/// one under a tensor's name how many rows it has.
 fn example(rows: &BTreeMap<String, toml::Value>) -> Result<Metadata, String> {
     let mut metadata = Metadata { most_layers: 64, ..Metadata::default() };
     for (key, value) in rows {

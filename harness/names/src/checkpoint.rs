@@ -37,7 +37,8 @@ pub struct CheckpointMap {
     /// The tensors of the GGUF file.
     pub tensors: Vec<GgufTensor>,
     /// Parameters whose only number is one of a metadata key, by their place in the checkpoint, and
-    /// the key. [`metadata`](CheckpointMap::metadata) does not have it: the numbers are not looked at.
+    /// the key. [`metadata`](CheckpointMap::metadata) does not have it: the numbers are not looked
+    /// at.
     pub keyed: Vec<(usize, String)>,
     /// Parameters that the file does not hold, by their place in the checkpoint, and why.
     pub dropped: Vec<(usize, &'static str)>,
@@ -176,8 +177,8 @@ struct Found {
 /// A tensor that is to be made: its layer, and the place of its row.
 type Made = (Option<u64>, usize);
 
-/// The tensors that a parameter of this name, at this place in the checkpoint, is for; why there are
-/// none, as far as can be told.
+/// The tensors that a parameter of this name, at this place in the checkpoint, is for; why there
+/// are none, as far as can be told.
 fn places(
     hyperparameters: &Hyperparameters,
     name: &str,
@@ -326,8 +327,8 @@ impl CheckpointMap {
         made
     }
 
-    /// A parameter that no tensor is made of: its number is one of a key, the file does not hold it,
-    /// or it has no place, for this reason.
+    /// A parameter that no tensor is made of: its number is one of a key, the file does not hold
+    /// it, or it has no place, for this reason.
     fn without_place(
         &mut self,
         hyperparameters: &Hyperparameters,

@@ -189,7 +189,8 @@ pub(crate) fn holds(config: &Json, condition: &Expression) -> bool {
     condition.value(&|name| named_in(config, name)) == Ok(Value::Bool(true))
 }
 
-/// What an expression over a config's fields comes to, as the `f32` that the converter takes it for.
+/// What an expression over a config's fields comes to, as the `f32` that the converter takes it
+/// for.
 pub(crate) fn number(config: &Json, expression: &Expression) -> Option<f32> {
     let value = expression.value(&|name| get(config, name).and_then(value_of)).ok()?;
     match typed(KeyType::F32, value)?.1 {
@@ -227,8 +228,8 @@ pub(crate) struct Written {
     pub(crate) value: OwnedValue,
 }
 
-/// The metadata that a config comes to, and a checkpoint of which `present` says whether a GGUF tensor
-/// can be made: hyperparameters of this kind have a value beside the fields.
+/// The metadata that a config comes to, and a checkpoint of which `present` says whether a GGUF
+/// tensor can be made: hyperparameters of this kind have a value beside the fields.
 pub(crate) fn metadata(
     architecture: &Architecture,
     config: &Json,
@@ -425,8 +426,8 @@ fn as_read_today(config: &Json) -> Json {
     config
 }
 
-/// The config with `rope_parameters`, as transformers 5 reads an older one that has `rope_theta` and
-/// `rope_scaling`.
+/// The config with `rope_parameters`, as transformers 5 reads an older one that has `rope_theta`
+/// and `rope_scaling`.
 fn with_rope_parameters(config: &Json) -> Json {
     let mut config = config.clone();
     if get(&config, "rope_parameters").is_some() {

@@ -67,7 +67,8 @@ pub(crate) struct ClassRow {
     pub(crate) model_type: String,
     /// When a file is one of it.
     pub(crate) when: Option<String>,
-    /// When a checkpoint of it becomes this architecture, over the config's fields, if there are several.
+    /// When a checkpoint of it becomes this architecture, over the config's fields, if there are
+    /// several.
     pub(crate) chosen_when: Option<String>,
 }
 
@@ -108,9 +109,9 @@ pub(crate) struct TensorRow {
     pub(crate) view: OneOrMany,
     #[serde(default)]
     pub(crate) value: Change,
-    /// Factors over the config's fields, with commas between them, by which each number is multiplied
-    /// one after the other: one for each view, or for all. A file does not tell them, and has a model
-    /// that is the same without.
+    /// Factors over the config's fields, with commas between them, by which each number is
+    /// multiplied one after the other: one for each view, or for all. A file does not tell them,
+    /// and has a model that is the same without.
     #[serde(default)]
     pub(crate) scale: OneOrMany,
     pub(crate) when: Option<String>,
@@ -255,8 +256,8 @@ pub(crate) struct ConfigRow {
     /// The texts of the config for numbers of the key.
     #[serde(default)]
     pub(crate) names: BTreeMap<String, i64>,
-    /// A value for each layer, on both sides. In `value` and `from`, `layer` is the layer's number; in
-    /// `from`, a field that is a list stands for its element, and behind its end for nothing.
+    /// A value for each layer, on both sides. In `value` and `from`, `layer` is the layer's number;
+    /// in `from`, a field that is a list stands for its element, and behind its end for nothing.
     #[serde(default)]
     pub(crate) each: bool,
     /// The field has values for the blocks behind the last layer, too.
@@ -264,8 +265,8 @@ pub(crate) struct ConfigRow {
     pub(crate) behind: bool,
     /// How many values the key has, over the config's fields, if not as many as the lists have.
     pub(crate) blocks: Option<String>,
-    /// The field lists the layers for which `value` holds by their numbers, the first being this one; in
-    /// `from`, `listed` says whether it has the layer.
+    /// The field lists the layers for which `value` holds by their numbers, the first being this
+    /// one; in `from`, `listed` says whether it has the layer.
     pub(crate) listed: Option<u64>,
     /// Both sides are lists; this is added to each element of the key.
     pub(crate) shift: Option<i64>,

@@ -88,6 +88,7 @@ impl Architecture {
             let key = row.key.as_deref().map(|key| self.full_key(key));
             let each = match (row.each, row.listed, row.list) {
                 (true, Some(first), _) => format!(", the layers counted from {first},"),
+                (true, None, _) if row.behind => " of each block".to_owned(),
                 (true, None, _) => " of each layer".to_owned(),
                 (false, _, Some([of_field, of_key])) => {
                     format!(", {of_field} elements of {of_key},")
@@ -114,8 +115,15 @@ impl Architecture {
             }
             if let (Some(key), Some(key_type)) = (&key, row.key_type) {
                 let key_type = format!("{key_type:?}").to_lowercase();
-                let from = row.from.as_deref().or(row.field.as_deref()).unwrap_or_default();
-                let _ = write!(text, "; {key} ({key_type}) = {from}");
+                let _ = write!(text, "; {key} ({key_type}) = ");
+                match (&row.leading, &row.from) {
+                    (None, Some(from)) => text.push_str(from),
+                    (None, None) => text.push_str(row.field.as_deref().unwrap_or_default()),
+                    (Some(holds), from) => {
+                        let _ = write!(text, "the number of first layers where {holds}");
+                        let _ = from.iter().try_for_each(|from| write!(text, ", else {from}"));
+                    }
+                }
                 if let Some(blocks) = &row.blocks {
                     let _ = write!(text, ", for {blocks} blocks");
                 }

@@ -29,8 +29,8 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// What the file says. Of an array, as many elements are taken as the file has tensors and a few
-    /// more: no more layers can be looked at.
+    /// What the file says. Of an array, as many elements are taken as the file has tensors and a
+    /// few more: no more layers can be looked at.
     pub(crate) fn of(architecture: &Architecture, gguf: &Gguf<'_>) -> Metadata {
         let most = gguf.tensors.len().saturating_add(64);
         let mut metadata =
@@ -108,6 +108,7 @@ fn decimal(number: f32) -> Option<f64> {
     number.to_string().parse().ok()
 }
 
+/// A value that is no array.
 fn scalar(value: &FileValue<'_>) -> Option<Value> {
     Some(match value {
         FileValue::U8(v) => Value::Int((*v).into()),
@@ -131,32 +132,30 @@ fn scalar(value: &FileValue<'_>) -> Option<Value> {
 pub(crate) struct Hyperparameters {
     pub(crate) architecture: &'static Architecture,
     pub(crate) metadata: Metadata,
-    present: HashSet<String>,
+    /// The tensors, or patterns, that are asked for and there.
+    present: HashSet<&'static str>,
     /// Names and layers.
     present_each: HashSet<(&'static str, u64)>,
     /// The first layers for which something holds, by the hyperparameter's name.
     first_layers: HashMap<&'static str, u64>,
+    /// Those that are the same in all layers.
     global: HashMap<&'static str, Value>,
     /// Whether some are different in each layer.
     layered: bool,
 }
 
 impl Hyperparameters {
-    /// `present` says whether there is a GGUF tensor of this name.
+    /// `is_present` says whether there is a GGUF tensor of a name, or of a pattern in any layer.
     pub(crate) fn new(
         architecture: &'static Architecture,
         metadata: Metadata,
-        present: &dyn Fn(&str) -> bool,
+        is_present: &dyn Fn(&str) -> bool,
     ) -> Hyperparameters {
-        let present_layer = present;
-        let present = architecture
-            .hyperparameters
-            .iter()
-            .filter_map(|each| match &each.origin {
-                Origin::Present(tensor) if present(tensor) => Some(tensor.clone()),
-                _ => None,
-            })
-            .collect();
+        let asked = architecture.hyperparameters.iter().filter_map(|each| match &each.origin {
+            Origin::Present(tensor) => Some(tensor.as_str()),
+            _ => None,
+        });
+        let present = asked.filter(|tensor| is_present(tensor)).collect();
         let mut this = Hyperparameters {
             architecture,
             metadata,
@@ -182,7 +181,7 @@ impl Hyperparameters {
             match &each.origin {
                 Origin::PresentEach(tensor) => {
                     let name = |layer| tensor.name(Numbers { layer: Some(layer), expert: None });
-                    let found = (0..layers).filter(|layer| present_layer(&name(*layer)));
+                    let found = (0..layers).filter(|layer| is_present(&name(*layer)));
                     this.present_each.extend(found.map(|layer| (each.name.as_str(), layer)));
                 }
                 Origin::First(holds) => {
@@ -211,6 +210,7 @@ impl Hyperparameters {
         Hyperparameters::new(architecture, metadata, &present)
     }
 
+    /// All that have a value in a layer, or outside all.
     fn compute(&self, layer: Option<u64>) -> HashMap<&'static str, Value> {
         let mut values: HashMap<&'static str, Value> = HashMap::new();
         if let Some(layer) = layer {
@@ -229,7 +229,9 @@ impl Hyperparameters {
                 Origin::OfTensor(of, tensor) => {
                     self.metadata.of_tensors.get(&(*of, tensor.clone())).cloned()
                 }
-                Origin::Present(tensor) => Some(Value::Bool(self.present.contains(tensor))),
+                Origin::Present(tensor) => {
+                    Some(Value::Bool(self.present.contains(tensor.as_str())))
+                }
                 Origin::First(_) => self
                     .first_layers
                     .get(each.name.as_str())

@@ -1,9 +1,9 @@
 //! Tensor names, value transforms and configs of each architecture: GGUF and transformers.
 //!
-//! [`Map::of`] says what a GGUF file stands for: for each tensor the parameters of transformers, for
-//! the metadata the fields of `config.json`, and everything that does not fit: unmapped, missing and
-//! duplicated tensors, wrong shapes. [`Map::read`] applies the transforms backwards and gives the
-//! numbers of a parameter. [`CheckpointMap::of`] goes the other way.
+//! [`Map::of`] says what a GGUF file stands for: for each tensor the parameters of transformers,
+//! for the metadata the fields of `config.json`, and everything that does not fit: unmapped,
+//! missing and duplicated tensors, wrong shapes. [`Map::read`] applies the transforms backwards and
+//! gives the numbers of a parameter. [`CheckpointMap::of`] goes the other way.
 //!
 //! What is known of an architecture is data: `architectures/NAME.toml`, with what several share in
 //! `shared/`. `README.md` says how to read and write one.

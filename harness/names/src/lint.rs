@@ -15,8 +15,8 @@ use crate::view::product;
 ///
 /// Every name in an expression is a hyperparameter; every tensor and key is one that llama.cpp
 /// declares; every form that takes the place of another names tensors that there are; and in the
-/// example, each element of each tensor comes from one element of one parameter, and each element of
-/// each parameter goes to one place.
+/// example, each element of each tensor comes from one element of one parameter, and each element
+/// of each parameter goes to one place.
 pub fn lint(architecture: &'static Architecture) -> Vec<String> {
     let mut faults = Vec::new();
     names(architecture, &mut faults);

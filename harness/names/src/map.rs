@@ -35,7 +35,8 @@ pub struct Map {
     pub config: Json,
     /// Fields of the config that the file does not tell, and why.
     pub absent: Vec<(&'static str, &'static str)>,
-    /// Metadata keys that say nothing here: neither the container's, nor the tokenizer's, nor mapped.
+    /// Metadata keys that say nothing here: neither the container's, nor the tokenizer's, nor
+    /// mapped.
     pub unmapped_keys: Vec<String>,
     /// The hyperparameters that are the same in all layers.
     pub hyperparameters: BTreeMap<&'static str, Value>,
@@ -297,8 +298,8 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// The file names no architecture, or one that there is no map of. Everything else that is wrong
-    /// is a [`Finding`].
+    /// The file names no architecture, or one that there is no map of. Everything else that is
+    /// wrong is a [`Finding`].
     pub fn of(gguf: &Gguf<'_>) -> Result<Map, NotMapped> {
         Map::new(gguf, false)
     }
@@ -712,8 +713,9 @@ pub(crate) struct MissingList {
 }
 
 impl MissingList {
-    /// Those for which `is_there`, given a row's place, the row and the layer, does not hold. Blocks
-    /// are looked at in which something was `seen`, and as many more as `records` could fill.
+    /// Those for which `is_there`, given a row's place, the row and the layer, does not hold.
+    /// Blocks are looked at in which something was `seen`, and as many more as `records` could
+    /// fill.
     pub(crate) fn of(
         hyperparameters: &Hyperparameters,
         seen: BTreeSet<u64>,
@@ -795,7 +797,8 @@ fn place<'a>(hyperparameters: &'a Hyperparameters, name: &str) -> Result<Place<'
     Err(reason.unwrap_or_else(|| style::explain(architecture, name)))
 }
 
-/// Whether dimensions are the same to ggml, which has four and takes those that are not there for 1.
+/// Whether dimensions are the same to ggml, which has four and takes those that are not there for
+/// 1.
 fn same_dims(left: &[u64], right: &[u64]) -> bool {
     let at = |dims: &[u64], place| dims.get(place).copied().unwrap_or(1);
     (0..left.len().max(right.len())).all(|place| at(left, place) == at(right, place))

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A name whose segments (between dots) `N` and `E` stand for a layer's and an expert's number; a segment
-/// such as `shard_E` ends in one.
+/// A name whose segments (between dots) `N` and `E` stand for a layer's and an expert's number; a
+/// segment such as `shard_E` ends in one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pattern(String);
 

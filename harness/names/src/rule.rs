@@ -1,9 +1,9 @@
 //! The rules of names: what has to hold between a file's tensors, its architecture and the
 //! checkpoint that it was made of.
 //!
-//! The specification names tensors as a convention only. What llama.cpp refuses is named by function
-//! (llama.cpp of llama-cpp-sys-4 0.11.0); the rest is asked of any mapper, which otherwise drops
-//! weights or makes some up.
+//! The specification names tensors as a convention only. What llama.cpp refuses is named by
+//! function (llama.cpp of llama-cpp-sys-4 0.11.0); the rest is asked of any mapper, which otherwise
+//! drops weights or makes some up.
 
 use gguf_assay_format::{Requirement, Rule};
 

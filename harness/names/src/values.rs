@@ -522,7 +522,8 @@ fn pair_nibbles(block: &mut [u8; 16]) {
     }
 }
 
-/// Rounds to -1, 0 and 1 times the mean without signs (`BitnetModel.weight_quant` of the converter).
+/// Rounds to -1, 0 and 1 times the mean without signs (`BitnetModel.weight_quant` of the
+/// converter).
 fn ternary(bytes: &mut [u8]) {
     let (numbers, _) = bytes.as_chunks::<4>();
     let sum: f64 = numbers.iter().map(|number| f64::from(f32::from_le_bytes(*number).abs())).sum();
@@ -533,8 +534,8 @@ fn ternary(bytes: &mut [u8]) {
     change_each(bytes, |x| (x * inverse).round_ties_even().clamp(-1.0, 1.0) / inverse);
 }
 
-/// Calls `each` with the place in the parameter, the place in the tensor and the length of every run
-/// of elements that lie next to each other in both.
+/// Calls `each` with the place in the parameter, the place in the tensor and the length of every
+/// run of elements that lie next to each other in both.
 pub(crate) fn runs(moves: &Moves, expert: u64, each: &mut dyn FnMut(u64, u64, u64)) {
     let mut loops = moves.loops.clone();
     let mut run = 1u64;

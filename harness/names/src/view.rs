@@ -3,9 +3,10 @@
 //! `(n_head 2 d) i -> (n_head d 2) i` reads: the parameter's rows are heads of two halves of `d`
 //! rows; in the tensor the two halves of each head alternate. Left is the parameter, right the
 //! tensor with its last GGUF dimension first (torch's order). An axis is a hyperparameter, a
-//! number, or one lowercase letter whose size follows from the tensor; `E` is the expert, and stands
-//! on the left only where the parameter holds all of them. `0:2` is the first of two, `q@0:group`
-//! the `q` from place 0 of `group`, and `(…)@a:b` the rows from `a` of `b` that a dimension has.
+//! number, or one lowercase letter whose size follows from the tensor; `E` is the expert, and
+//! stands on the left only where the parameter holds all of them. `0:2` is the first of two,
+//! `q@0:group` the `q` from place 0 of `group`, and `(…)@a:b` the rows from `a` of `b` that a
+//! dimension has.
 //!
 //! Each side names every axis once, so that a view is its own inverse read from right to left.
 
@@ -78,8 +79,8 @@ impl Moves {
         product(self.loops.iter().map(|each| each.size))
     }
 
-    /// The places behind the last element that is moved: in the parameter, and in the tensor, of the
-    /// last expert. `None` if they exceed 64 bits.
+    /// The places behind the last element that is moved: in the parameter, and in the tensor, of
+    /// the last expert. `None` if they exceed 64 bits.
     pub(crate) fn ends(&self) -> Option<(u64, u64)> {
         let last = self.experts.map_or(0, |experts| experts.count.saturating_sub(1));
         let (_, tensor) = self.of_tensor(last)?;

@@ -409,8 +409,8 @@ fn tied_embeddings() {
     assert_eq!(map.config["tie_word_embeddings"], json!(true));
 }
 
-/// Rows numbered by their place: with two key heads of four rows, transformers has 0, 2, 1, 3, 4, 6,
-/// 5, 7 (transformers PR 31788; a mapper that takes the four query heads leaves 0 to 7).
+/// Rows numbered by their place: with two key heads of four rows, transformers has 0, 2, 1, 3, 4,
+/// 6, 5, 7 (transformers PR 31788; a mapper that takes the four query heads leaves 0 to 7).
 #[test]
 fn keys_are_permuted_by_their_own_heads() {
     let mut file = description("llama");
@@ -520,6 +520,95 @@ fn counts_are_not_believed() {
         let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
         assert!(!map.is_complete());
     }
+}
+
+/// Every pair, by name.
+fn pairs() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/names/pairs");
+    let entries = fs::read_dir(folder).unwrap().flatten();
+    let folders = entries.filter(|entry| entry.path().join("model.gguf").is_file());
+    folders.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+/// Each number of each pair's metadata and config claims as much as it can, one at a time: what
+/// comes of it stays as small as the file.
+#[test]
+fn any_number_may_claim_anything() {
+    // Each place of a number, as the path to it.
+    fn numbers(json: &serde_json::Value, path: &str, found: &mut Vec<String>) {
+        match json {
+            serde_json::Value::Number(_) => found.push(path.to_owned()),
+            serde_json::Value::Object(fields) => {
+                fields.iter().for_each(|(name, each)| {
+                    numbers(each, &format!("{path}/{name}"), found);
+                });
+            }
+            serde_json::Value::Array(list) => {
+                list.iter().enumerate().for_each(|(place, each)| {
+                    numbers(each, &format!("{path}/{place}"), found);
+                });
+            }
+            _ => {}
+        }
+    }
+    let mut tried = 0;
+    for pair in pairs() {
+        let whole = description(&pair);
+        let OwnedValue::String(name) = &whole.metadata[0].1 else { panic!("{pair}: no name") };
+        let architecture = Architecture::find(std::str::from_utf8(name).unwrap()).unwrap();
+        for place in 1..whole.metadata.len() {
+            let value = match whole.metadata[place].1 {
+                OwnedValue::U32(_) => OwnedValue::U64(u64::MAX),
+                OwnedValue::I32(_) => OwnedValue::I64(i64::MIN),
+                _ => continue,
+            };
+            for value in [value, OwnedValue::U32(u32::MAX)] {
+                let mut file = whole.clone();
+                file.metadata[place].1 = value;
+                let bytes = lay_out(&file).to_bytes();
+                let start = Instant::now();
+                let map = Map::of(&diagnose(&bytes).gguf.unwrap()).unwrap();
+                assert!(start.elapsed() < Duration::from_secs(2), "{pair}: {:?}", start.elapsed());
+                assert!(map.findings.len() <= 2 * file.tensors.len(), "{pair}: {:?}", map.findings);
+                assert!(map.config.to_string().len() < 1 << 16, "{pair}: {}", map.config);
+                tried += 1;
+            }
+        }
+        let (config, tensors) = checkpoint(&pair);
+        let mut paths = Vec::new();
+        numbers(&config, "", &mut paths);
+        for path in paths {
+            for number in [json!(u32::MAX), json!(u64::MAX), json!(-1)] {
+                let mut config = config.clone();
+                *config.pointer_mut(&path).unwrap() = number;
+                let start = Instant::now();
+                let map = CheckpointMap::of(architecture, &tensors, &config);
+                assert!(start.elapsed() < Duration::from_secs(2), "{pair}: {:?}", start.elapsed());
+                assert!(map.findings.len() <= 2 * tensors.len(), "{pair}: {:?}", map.findings);
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 5000, "{tried}");
+}
+
+/// A part of a table whose number no table has, and rows that exceed 64 bits.
+#[test]
+fn parts_that_no_table_has() {
+    let (config, tensors) = checkpoint("qwen4exp");
+    let architecture = Architecture::find("qwen4exp").unwrap();
+    let table = "model.layers.0.ple.ple_embedding.ngram_embedding.shard_";
+    let place = tensors.iter().position(|tensor| tensor.name.starts_with(table)).unwrap();
+    let mut far = tensors.clone();
+    far[place].name = format!("{table}{}.weight", u64::MAX);
+    let map = CheckpointMap::of(architecture, &far, &config);
+    let found = map.findings.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert!(found[0].starts_with("unmapped: "), "{found:?}");
+    assert!(found[0].contains("experts, counted from 0"), "{found:?}");
+    let mut long = tensors.clone();
+    long[place].shape[0] = u64::MAX;
+    long.push(CheckpointTensor { name: format!("{table}7.weight"), shape: vec![u64::MAX, 3] });
+    assert!(!CheckpointMap::of(architecture, &long, &config).is_complete());
 }
 
 /// Experts of no elements have no data behind them, so that any number of them takes no bytes.

@@ -432,8 +432,8 @@ fn steps(a: f32, b: f32) -> u64 {
 fn tolerance(change: Change, x: f32) -> f32 {
     match change {
         Change::None => 0.0,
-        // `w + 1` is rounded by half a unit in its last place at most; to take 1 away again is exact
-        // between 1/2 and 2.
+        // `w + 1` is rounded by half a unit in its last place at most; to take 1 away again is
+        // exact between 1/2 and 2.
         Change::PlusOne => f32::EPSILON / 2.0 * (x + 1.0).abs().max(1.0),
         // Both functions are within a unit in the last place, and the logarithm makes a relative
         // error an absolute one.
@@ -502,8 +502,9 @@ fn values_of_transformers(pair: &Pair) -> Result<(), Failed> {
 }
 
 /// The transform forwards gives the file's tensor bit for bit, of the source's own numbers where
-/// the inverse has others; `-exp(x)` to one step of the last place, and BitNet's to a few. Of factors, both
-/// ways: the source's numbers with its config, and the file's with the config that the file gives.
+/// the inverse has others; `-exp(x)` to one step of the last place, and BitNet's to a few. Of
+/// factors, both ways: the source's numbers with its config, and the file's with the config that
+/// the file gives.
 fn values_of_gguf(pair: &Pair) -> Result<(), Failed> {
     let gguf = pair.gguf()?;
     let map = pair.map(&gguf)?;

@@ -55,8 +55,8 @@ const SIZES: &[(&str, &[(&str, u32)])] = &[
     ),
 ];
 
-/// The file of a pair, of larger sizes where there are any, its tensors of `tensor_type` with made-up
-/// numbers in `byte_order`.
+/// The file of a pair, of larger sizes where there are any, its tensors of `tensor_type` with
+/// made-up numbers in `byte_order`.
 fn description(
     pair: &str,
     byte_order: ByteOrder,
