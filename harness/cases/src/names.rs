@@ -54,6 +54,9 @@ pub(crate) struct RawNames {
     #[serde(default)]
     optional: Vec<String>,
     any_numbers: Option<String>,
+    /// Set for the one case of a pair that has none the other way.
+    #[serde(skip)]
+    one_way: bool,
     #[serde(default = "accept")]
     verdict: Verdict,
     #[serde(default)]
@@ -102,6 +105,7 @@ impl RawPair {
             without: if to == Side::Transformers { self.without.clone() } else { Vec::new() },
             optional: if to == Side::Gguf { self.computed.clone() } else { Vec::new() },
             any_numbers: self.any_numbers.clone(),
+            one_way: self.only_to_gguf.is_some(),
             verdict: Verdict::Accept,
             says: Vec::new(),
         };
@@ -130,6 +134,7 @@ pub struct NamesCase {
     /// A refusal has to name one of these, so that somebody can find what is wrong.
     pub says: Vec<String>,
     verdict: Verdict,
+    one_way: bool,
     edits: Vec<Edit>,
     config: Vec<String>,
     config_is: Table,
@@ -465,6 +470,7 @@ impl NamesCase {
             to: raw.to,
             says: raw.says,
             any_numbers: raw.any_numbers,
+            one_way: raw.one_way,
             verdict: raw.verdict,
             config: raw.config,
             config_is: raw.config_is,
@@ -481,6 +487,12 @@ impl NamesCase {
     /// Whether the pair is changed.
     pub fn is_edited(&self) -> bool {
         !self.edits.is_empty()
+    }
+
+    /// Whether file and checkpoint, as they are, stand for each other: neither is changed, and neither has
+    /// what the other has not, as the vision of a model of which the file has the text.
+    pub fn is_whole(&self) -> bool {
+        !self.is_edited() && !self.one_way
     }
 
     fn error(&self, message: impl Into<String>) -> CaseError {

@@ -98,7 +98,7 @@ impl Capabilities {
                     AnyCase::Dequantize(case) if case.byte_order == ByteOrder::Little => {
                         (&mut capability.types, case.tensor_type.name.to_owned())
                     }
-                    AnyCase::MapNames(case) if !case.is_edited() => {
+                    AnyCase::MapNames(case) if case.is_whole() => {
                         let architecture = case.architecture().map_err(|e| e.to_string())?;
                         (&mut capability.architectures, architecture)
                     }
