@@ -245,6 +245,36 @@ def publish_step35(folder):
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
+def publish_dots3note(folder):
+    """The config as published. transformers 5.24.0 reads it and writes other fields, without the router's function
+    and the rescaling of latents (which its class always does): the converter stops at the one and leaves out the other."""
+
+    def edit(config):
+        slides = next(layer for layer in config.pop("per_layer_config").values())
+        slides = {field: config[field] for field in ("q_lora_rank", "qk_rope_head_dim")} | slides
+        config.update((f"swa_{field}", value) for field, value in slides.items())
+        rope = config.pop("rope_parameters")
+        names = {"indexed_attention": "full_attention", "sliding_attention": "sliding_attention"}
+        config.update(
+            apply_mla_qkv_lora_rescale=True,
+            first_k_dense_replace=1,
+            layer_types=[names[name] for name in config["layer_types"]],
+            moe_layer_freq=1,
+            moe_shared_expert_intermediate_size=config.pop("shared_experts_intermediate_size"),
+            rope_theta=rope["indexed_attention"]["rope_theta"],
+            scoring_func="sigmoid",
+            sliding_window_size=config.pop("sliding_window"),
+            swa_rope_theta=rope["sliding_attention"]["rope_theta"],
+            topk_method="noaux_tc",
+            use_dsa=True,
+        )
+        del config["mlp_layer_types"]
+
+    edit_config(folder, edit)
+    # The block that predicts one more token is not in it.
+    (folder / "memory.json").unlink()
+
+
 def publish_text_class(name):
     """The class of the text model, which published configs name and the converter goes by."""
     return lambda folder: edit_config(folder, lambda config: config["text_config"].update(architectures=[name]))
@@ -313,7 +343,7 @@ def publish_minimax_m3(folder):
 # published.
 MODELS = {
     "gemma": ("GemmaForCausalLM", dict(BASE, head_dim=6, tie_word_embeddings=True)),
-    "gemma3": ("Gemma3ForCausalLM", dict(BASE, head_dim=6, num_hidden_layers=7, sliding_window=16, tie_word_embeddings=True)),
+    "gemma3": ("Gemma3ForCausalLM", dict(BASE, hidden_size=8, intermediate_size=10, head_dim=6, num_hidden_layers=7, sliding_window=16, tie_word_embeddings=True)),
     "qwen2moe": ("Qwen2MoeForCausalLM", dict(BASE, **EXPERTS, num_experts=3, shared_expert_intermediate_size=10)),
     "olmo2": ("Olmo2ForCausalLM", dict(BASE)),
     "olmoe": ("OlmoeForCausalLM", dict(BASE, num_experts=3, num_experts_per_tok=2)),
@@ -465,6 +495,9 @@ MODELS |= {
     "deepseek4": ("DeepseekV4ForCausalLM", dict(BASE | dict(vocab_size=8), hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=4, q_lora_rank=5, n_routed_experts=2, num_experts_per_tok=2, n_shared_experts=1, layer_types=["compressed_sparse_attention", "heavily_compressed_attention"], mlp_layer_types=["hash_moe", "moe"], hc_mult=2, sliding_window=16, o_groups=2, o_lora_rank=3, index_n_heads=2, index_head_dim=3, index_topk=4, num_nextn_predict_layers=0, partial_rotary_factor=0.5), publish_deepseek4),
     "minimax-m3": ("MiniMaxM3SparseForConditionalGeneration", dict(text_config=dict(TINY, num_hidden_layers=2, head_dim=6, num_local_experts=3, num_experts_per_tok=2, dense_intermediate_size=12, intermediate_size=7, shared_intermediate_size=7, rotary_dim=4, mlp_layer_types=["dense", "sparse"], index_n_heads=2, index_head_dim=5, layer_types=["full_attention", "minimax_m3_sparse"]), vision_config=TINY_VIT, projector_hidden_size=4), publish_minimax_m3),
 }
+# Dots 3 Note: the last layer is that which add_next_token makes the block that predicts one more token.
+SLIDES = dict(swa_num_attention_heads=3, swa_num_key_value_heads=3, swa_q_lora_rank=9, swa_kv_lora_rank=11, swa_head_dim=7, swa_qk_nope_head_dim=5, swa_v_head_dim=4)
+MODELS["dots3note"] = ("Dots3NoteForCausalLM", dict(BASE | LATENT, **SMALL_EXPERTS, **INDEXER, **SLIDES, head_dim=5, n_routed_experts=3, n_shared_experts=1, shared_experts_intermediate_size=5, routed_scaling_factor=2.5, layer_types=["indexed_attention", "sliding_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse", "dense"], sliding_window=16, rope_theta=80000000.0, swa_rope_theta=50000.0), publish_dots3note)
 
 # Fields that only the published configs have. The converter fails without them, and transformers 5
 # takes them away when it reads a config, so that these are converted with config.json as it is.
@@ -521,6 +554,13 @@ NEXT_TOKEN_OF_DEEPSEEK = ("model.layers.{0}", {
     "model.layers.{0}.shared_head.head": (V, W),
 })
 NEXT_TOKEN = {
+    "dots3note": ("model.layers.{0}", {
+        "model.layers.{0}.eh_proj": (W, 2),
+        "model.layers.{0}.enorm": (W,),
+        "model.layers.{0}.hnorm": (W,),
+        "model.layers.{0}.shared_head.norm": (W,),
+        "model.mtp.embed_tokens": (V, W),
+    }),
     "deepseek2-glm": NEXT_TOKEN_OF_DEEPSEEK,
     "glm-dsa": NEXT_TOKEN_OF_DEEPSEEK,
     "deepseek32": NEXT_TOKEN_OF_DEEPSEEK,
@@ -545,7 +585,7 @@ NEXT_TOKEN = {
     }),
 }
 # How many there are where no field says so.
-NEXT_TOKEN_BLOCKS = {"mimo2": 3}
+NEXT_TOKEN_BLOCKS = {"dots3note": 1, "mimo2": 3}
 
 
 def next_token_blocks(name, values):
@@ -638,7 +678,7 @@ def convert(llama_cpp, folder, out):
     # The converter asks transformers for the config, and only takes config.json where transformers does
     # not know the class: transformers 5 gives every Nemotron-H experts, and the layers of Qwen4-Exp another
     # name, and Step 3.5 other fields.
-    as_it_is = out.stem in PUBLISHED or out.stem in ("nemotron_h", "qwen4exp", "qwen4exp-sees", "step35", "deepseek4", "minimax-m3")
+    as_it_is = out.stem in PUBLISHED or out.stem in ("nemotron_h", "qwen4exp", "qwen4exp-sees", "step35", "deepseek4", "minimax-m3", "dots3note")
     model = model_class(folder, gguf.LlamaFileType.ALL_F32, out, hparams=hparams if as_it_is else None)
     type(getattr(model, "impl", model)).set_vocab = set_vocab
     # Of DeepSeek V4 the converter has one of its own, which is long.

@@ -45,6 +45,7 @@ INEXACT = {
     "nemotron_h_moe-nextn": ".A_log",
     "falcon-h1": ("_proj.weight", "embed_tokens.weight", "lm_head.weight", ".A_log"),
     "falcon-h1-plain": ".A_log",
+    "dots3note": ("q_a_layernorm.weight", "kv_a_layernorm.weight"),
     "jamba": ".A_log",
     "mamba-falcon": ".A_log",
     "kimi-linear": ".A_log",

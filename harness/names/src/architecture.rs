@@ -91,6 +91,8 @@ pub(crate) struct Row {
     /// Other parameters that checkpoints have in their place.
     pub(crate) alternatives: Vec<Alternative>,
     pub(crate) change: Change,
+    /// What each number is multiplied by, over the hyperparameters.
+    pub(crate) factor: Option<Expression>,
     pub(crate) when: Option<Expression>,
     /// The layer from which the parameters count theirs; the first if there is none.
     pub(crate) from_layer: Option<Expression>,
@@ -781,12 +783,16 @@ fn parse_row(
     {
         return Err("a mean is of one whole parameter".into());
     }
+    if row.factor.is_some() && (row.value != Change::None || !alternatives.is_empty()) {
+        return Err("a factor, and a value or alternatives beside it".into());
+    }
     let condition = both(when, row.when.as_deref());
     Ok(Row {
         dims,
         pieces,
         alternatives,
         change: row.value,
+        factor: row.factor.as_deref().map(Expression::parse).transpose()?,
         when: condition.as_deref().map(Expression::parse).transpose()?,
         from_layer: row.from_layer.as_deref().map(Expression::parse).transpose()?,
         optional: optional || row.optional || !row.instead_of.is_empty(),

@@ -13,6 +13,7 @@ use crate::expression::{Expression, Failure, Value};
 use crate::hyperparameters::{Hyperparameters, Metadata};
 use crate::map::{
     Finding, MISSING_LISTED, MissingList, MissingTensor, because, class_of, expected_dims,
+    expected_factor,
 };
 use crate::pattern::Numbers;
 use crate::values::{self, Way};
@@ -73,13 +74,16 @@ pub struct GgufSource {
     pub view: Option<&'static str>,
     /// What is done to each number or byte.
     pub change: Change,
+    /// What each number is multiplied by, if the architecture says so: it is undone on the way back.
+    pub factor: Option<f32>,
     moves: Moves,
     expert: u64,
     factors: Vec<f32>,
 }
 
 impl GgufSource {
-    /// What each number is multiplied by, one after the other. A file does not tell it.
+    /// What the config says that each number is multiplied by, one after the other. A file does not
+    /// tell it.
     pub fn factors(&self) -> &[f32] {
         &self.factors
     }
@@ -97,7 +101,9 @@ impl GgufTensor {
     ) -> Option<Vec<u8>> {
         let size = if self.blocks.is_some() { 1 } else { size };
         let changes = self.change != Change::None
-            || self.sources.iter().any(|source| source.factors.iter().any(|factor| *factor != 1.0));
+            || self.sources.iter().any(|source| {
+                source.factors.iter().chain(&source.factor).any(|factor| *factor != 1.0)
+            });
         if changes && size != 4 {
             return None;
         }
@@ -117,6 +123,7 @@ impl GgufTensor {
             let (moves, expert) = (&source.moves, source.expert);
             let change = |numbers: &mut [u8]| {
                 values::scale(numbers, &source.factors);
+                values::scale(numbers, source.factor.as_slice());
                 values::change(numbers, source.change);
             };
             if !values::copy(moves, expert, size, Way::IntoTensor, parameter, &mut bytes, change) {
@@ -423,6 +430,14 @@ impl CheckpointMap {
                 return None;
             }
         };
+        let factor_of_row = match expected_factor(row, &names) {
+            Ok(factor) => factor,
+            Err(Failure::Missing(missing)) => return Some(missing),
+            Err(Failure::Senseless(reason)) => {
+                self.findings.push(Finding::Senseless { name, reason });
+                return None;
+            }
+        };
         let form = found.iter().map(|each| each.form).min().unwrap_or(0);
         let (pieces, blocks) = row.forms().nth(form)?;
         if let Some(other) = found.iter().find(|each| each.form != form)
@@ -480,6 +495,7 @@ impl CheckpointMap {
                         parameter: *parameter,
                         view: (!piece.view.is_identity()).then_some(piece.view.text()),
                         change: piece.change,
+                        factor: factor_of_row,
                         moves: moves.clone(),
                         expert: *expert,
                         factors: factors.clone(),

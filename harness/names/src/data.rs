@@ -114,6 +114,9 @@ pub(crate) struct TensorRow {
     /// and has a model that is the same without.
     #[serde(default)]
     pub(crate) scale: OneOrMany,
+    /// What each number is multiplied by on the way into a file, over the hyperparameters, and
+    /// divided by on the way back.
+    pub(crate) factor: Option<String>,
     pub(crate) when: Option<String>,
     /// The layer from which the parameters count theirs, over the hyperparameters.
     pub(crate) from_layer: Option<String>,

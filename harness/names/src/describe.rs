@@ -68,6 +68,9 @@ impl Architecture {
                 let (there, back) = (row.change.text(), row.change.inverse_text());
                 let _ = writeln!(text, "      {there}, back {back}");
             }
+            if let Some(factor) = &row.factor {
+                let _ = writeln!(text, "      x * {factor}, back x / {factor}");
+            }
             if let Some(layer) = &row.layer {
                 let _ = writeln!(text, "      of layer {layer}");
             }

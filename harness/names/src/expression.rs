@@ -1,7 +1,8 @@
 //! Expressions over hyperparameters: `n_head * head_dim`, `layer < n_dense and n_expert > 0`.
 //!
 //! Integers, decimal numbers, `'text'`, `true`, `false`, names; `+ - * /`, comparisons, `not`,
-//! `and`, and `or`. `a or b` is `b` where `a` is missing, and the logical or of two truth values.
+//! `and`, and `or`; `sqrt(a)`. `a or b` is `b` where `a` is missing, and the logical or of two truth
+//! values. Of two integers `/` leaves out the remainder.
 
 use std::fmt;
 
@@ -79,6 +80,7 @@ enum Node {
     Value(Value),
     Name(String),
     Not(Box<Node>),
+    Sqrt(Box<Node>),
     Binary(&'static str, Box<Node>, Box<Node>),
 }
 
@@ -131,7 +133,7 @@ impl Node {
         match self {
             Node::Value(_) => {}
             Node::Name(name) => names.push(name),
-            Node::Not(inner) => inner.names(names),
+            Node::Not(inner) | Node::Sqrt(inner) => inner.names(names),
             Node::Binary(_, left, right) => {
                 left.names(names);
                 right.names(names);
@@ -147,6 +149,13 @@ impl Node {
                 Value::Bool(value) => Ok(Value::Bool(!value)),
                 other => Err(Failure::Senseless(format!("not {other}"))),
             },
+            Node::Sqrt(inner) => {
+                let inner = inner.value(lookup)?;
+                match inner.as_f64() {
+                    Some(number) if number >= 0.0 => Ok(Value::Float(number.sqrt())),
+                    _ => Err(Failure::Senseless(format!("sqrt({inner})"))),
+                }
+            }
             Node::Binary("or", left, right) => match left.value(lookup) {
                 Err(Failure::Missing(_)) => right.value(lookup),
                 Ok(Value::Bool(false)) => right.value(lookup),
@@ -266,15 +275,22 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
+    /// What stands behind an opening parenthesis, and the closing one.
+    fn enclosed(&mut self) -> Result<Node, String> {
+        let inner = self.binary(0)?;
+        match self.next() {
+            Some(")") => Ok(inner),
+            _ => Err("a parenthesis is not closed".into()),
+        }
+    }
+
     fn primary(&mut self) -> Result<Node, String> {
         let token = self.next().ok_or("an expression ends too early")?;
         Ok(match token {
-            "(" => {
-                let inner = self.binary(0)?;
-                match self.next() {
-                    Some(")") => inner,
-                    _ => return Err("a parenthesis is not closed".into()),
-                }
+            "(" => self.enclosed()?,
+            "sqrt" if self.peek() == Some("(") => {
+                self.next();
+                Node::Sqrt(Box::new(self.enclosed()?))
             }
             // It binds less than a comparison.
             "not" => Node::Not(Box::new(self.binary(2)?)),
@@ -327,6 +343,8 @@ mod tests {
             ("false or 1 < 2", Value::Bool(true)),
             ("0.25", Value::Float(0.25)),
             ("3 * (n_head > 3)", Value::Int(3)),
+            ("1 + sqrt(n_head * n_head / 4)", Value::Float(3.0)),
+            ("sqrt(1.0 * n_head / 64)", Value::Float(0.25)),
         ] {
             assert_eq!(value(text), Ok(expected), "{text}");
         }
@@ -336,12 +354,14 @@ mod tests {
     fn what_has_no_value_says_why() {
         assert_eq!(value("n_head * absent"), Err(Failure::Missing("absent".into())));
         assert_eq!(value("n_head / 0"), Err(Failure::Senseless("4 / 0".into())));
+        assert_eq!(value("sqrt(1 - n_head)"), Err(Failure::Senseless("sqrt(-3)".into())));
+        assert_eq!(value("sqrt(absent)"), Err(Failure::Missing("absent".into())));
         assert_eq!(value("kind + 1"), Err(Failure::Senseless("\"yarn\" + 1".into())));
     }
 
     #[test]
     fn what_is_no_expression() {
-        for text in ["", "1 +", "(1", "1 2", "a ; b", "'open", "1..2", "and"] {
+        for text in ["", "1 +", "(1", "sqrt(4", "sqrt 4", "1 2", "a ; b", "'open", "1..2", "and"] {
             assert!(Expression::parse(text).is_err() || text == "and", "{text}");
         }
     }

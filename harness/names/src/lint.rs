@@ -6,7 +6,7 @@ use crate::architecture::{Architecture, Example, LAYER, SourceTable, viewed_dims
 use crate::data::Change;
 use crate::expression::Expression;
 use crate::hyperparameters::Hyperparameters;
-use crate::map::expected_dims;
+use crate::map::{expected_dims, expected_factor};
 use crate::pattern::{Numbers, Pattern};
 use crate::values::runs;
 use crate::view::product;
@@ -71,6 +71,7 @@ fn names(architecture: &Architecture, faults: &mut Vec<String>) {
     for row in &architecture.rows {
         uses(row.tensor.text().to_owned(), &row.when);
         uses(row.tensor.text().to_owned(), &row.layer);
+        uses(row.tensor.text().to_owned(), &row.factor);
         uses(row.tensor.text().to_owned(), &row.from_layer);
         let dims = row.dims.iter().flat_map(Expression::names);
         let pieces = row.forms().flat_map(|(pieces, _)| pieces);
@@ -190,6 +191,9 @@ fn bijective(
                         continue;
                     }
                 };
+                if let Err(failure) = expected_factor(row, &names) {
+                    fault(failure.to_string());
+                }
                 for (form, (pieces, blocks)) in row.forms().enumerate() {
                     let Some(torch) = viewed_dims(&dims, blocks) else {
                         fault("rows of no whole blocks".into());

@@ -99,6 +99,8 @@ pub struct Source {
     pub view: Option<&'static str>,
     /// What is done to each number on the way into the file.
     pub change: Change,
+    /// What each number is multiplied by on the way into the file, if the architecture says so.
+    pub factor: Option<f32>,
     /// The type whose blocks the parameter holds, if it does: the view is of the tensor's bytes.
     pub blocks: Option<&'static TensorType>,
     pub(crate) moves: Option<Moves>,
@@ -484,6 +486,13 @@ impl Builder<'_> {
                 None
             }
         };
+        let factor = match expected_factor(row, names) {
+            Ok(factor) => factor,
+            Err(failure) => {
+                self.failed(name, failure);
+                return;
+            }
+        };
         let kept = row.forms().find(|(_, blocks)| blocks.is_some() && *blocks == tensor_type);
         let (pieces, blocks) = kept.unwrap_or((row.pieces.as_slice(), None));
         for piece in pieces {
@@ -530,6 +539,7 @@ impl Builder<'_> {
                 tensor: place,
                 view: (!piece.view.is_identity()).then_some(piece.view.text()),
                 change: piece.change,
+                factor,
                 blocks,
                 moves,
             });
@@ -811,6 +821,19 @@ pub(crate) fn expected_dims(row: &Row, names: &Names<'_>) -> Result<Vec<u64>, Fa
         value.as_u64().ok_or_else(|| Failure::Senseless(format!("{dim} = {value}")))
     });
     dims.collect()
+}
+
+/// What a row's numbers are multiplied by, as torch rounds a number of Python to multiply F32.
+pub(crate) fn expected_factor(row: &Row, names: &Names<'_>) -> Result<Option<f32>, Failure> {
+    let Some(factor) = &row.factor else { return Ok(None) };
+    let value = factor.value(&|name| names.get(name))?;
+    // The nearest one is what is meant.
+    #[expect(clippy::as_conversions)]
+    let number = value.as_f64().map(|number| number as f32);
+    match number.filter(|number| number.is_normal()) {
+        Some(number) => Ok(Some(number)),
+        None => Err(Failure::Senseless(format!("{factor} = {value}"))),
+    }
 }
 
 /// `n_embd = 64, n_head * head_dim = 128`.

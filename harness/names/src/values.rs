@@ -136,8 +136,9 @@ impl Map {
                 return Err(whole());
             }
             moved = moved.saturating_add(moves.elements().ok_or_else(whole)?);
-            let (change, as_bytes) = (source.change, source.blocks.is_some());
-            parts.push(Part { name, tensor_type, moves, change, bytes, as_bytes });
+            let (change, factor) = (source.change, source.factor);
+            let as_bytes = source.blocks.is_some();
+            parts.push(Part { name, tensor_type, moves, change, factor, bytes, as_bytes });
         }
         if moved != elements {
             return Err(whole());
@@ -265,14 +266,15 @@ struct Part<'a> {
     /// Within the parameter and within the bytes of the tensor.
     moves: &'a Moves,
     change: Change,
+    factor: Option<f32>,
     bytes: &'a [u8],
     /// The moves are of bytes, whatever the type.
     as_bytes: bool,
 }
 
 /// Whether numbers come back as they are in the file.
-fn stays(change: Change) -> bool {
-    matches!(change, Change::None | Change::Ternary)
+fn stays(part: &Part<'_>) -> bool {
+    part.factor.is_none() && matches!(part.change, Change::None | Change::Ternary)
 }
 
 /// The type of a parameter: that of its parts, if it is one and has a number of its own for each
@@ -286,7 +288,7 @@ fn common_type(parts: &[Part<'_>]) -> Result<Option<Dtype>, NotRead> {
     let same = parts.iter().all(|part| {
         part.tensor_type == first.tensor_type
             && !part.tensor_type.is_quantized()
-            && (stays(part.change) || part.tensor_type.name == "F32")
+            && (stays(part) || part.tensor_type.name == "F32")
     });
     if same {
         return Ok(Some(dtype(first.tensor_type).ok_or_else(|| unknown(first))?));
@@ -311,7 +313,12 @@ impl Parts<'_> {
         }
         let mut bytes = vec![0; self.len];
         for part in &self.parts {
-            let undo = |numbers: &mut [u8]| undo(numbers, part.change);
+            let undo = |numbers: &mut [u8]| {
+                undo(numbers, part.change);
+                if let Some(factor) = part.factor {
+                    change_each(numbers, |x| x / factor);
+                }
+            };
             if part.is_dequantized(self.dtype) {
                 let (moves, source) = part.dequantize(expert, self.byte_order)?;
                 if !copy(&moves, 0, self.size, Way::IntoParameter, &source, &mut bytes, undo) {

@@ -259,6 +259,22 @@ fn a_factor_that_the_config_has_not() {
     assert_eq!(found, ["no shape: output.weight: the config does not give lm_head_multiplier"]);
 }
 
+/// A factor that is no number: by hand, the root of 8 over 0.
+#[test]
+fn a_factor_that_is_no_number() {
+    let mut file = description("dots3note");
+    set(&mut file, "dots3note.attention.q_lora_rank", OwnedValue::U32(0));
+    let found = findings(&file);
+    let senseless = "no shape: blk.0.attn_q_a_norm.weight: sqrt(1.0 * n_embd / q_rank) = inf";
+    assert!(found.iter().any(|finding| finding == senseless), "{found:#?}");
+
+    let (mut config, tensors) = checkpoint("dots3note");
+    config["q_lora_rank"] = json!(0);
+    let map = CheckpointMap::of(Architecture::find("dots3note").unwrap(), &tensors, &config);
+    let found: Vec<String> = map.findings.iter().map(ToString::to_string).collect();
+    assert!(found.iter().any(|finding| finding == senseless), "{found:#?}");
+}
+
 /// A table cut in parts: as many as the checkpoint has, one behind the other.
 #[test]
 fn parts_of_a_table() {

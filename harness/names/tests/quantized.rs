@@ -231,6 +231,29 @@ fn f16_that_changes_becomes_f32() {
     assert_eq!(values.bytes, expected);
 }
 
+/// A factor of the architecture is taken out again: by hand, the root of 8 (the width) over 10 (the
+/// rank), as F32. F16 is F32 then.
+#[test]
+fn f16_with_a_factor_becomes_f32() {
+    let file = description("dots3note", ByteOrder::Little, |name, _| {
+        if name == "blk.0.attn_kv_a_norm.weight" { "F16" } else { "F32" }
+    });
+    let bytes = lay_out(&file).to_bytes();
+    let gguf = diagnose(&bytes).gguf.unwrap();
+    let map = Map::of(&gguf).unwrap();
+    let name = "model.layers.0.self_attn.kv_a_layernorm.weight";
+    let norm = map.parameters.iter().find(|each| each.name == name).unwrap();
+    assert_eq!(norm.sources[0].factor, Some(0.894_427_2));
+    let values = map.read(&gguf, norm, 0).unwrap();
+    assert_eq!(values.dtype, Dtype::F32);
+    let data = gguf.tensor_bytes(gguf.tensor("blk.0.attn_kv_a_norm.weight").unwrap()).unwrap();
+    let mut stored = vec![0.0; data.len() / 2];
+    let f16 = TensorType::by_name("F16").unwrap();
+    gguf_assay_quant::dequantize(f16, data, ByteOrder::Little, &mut stored).unwrap();
+    let expected: Vec<u8> = stored.iter().flat_map(|x| (x / 0.894_427_2).to_le_bytes()).collect();
+    assert_eq!(values.bytes, expected);
+}
+
 fn shaped(name: &str, shape: &[u64]) -> CheckpointTensor {
     CheckpointTensor { name: name.into(), shape: shape.into() }
 }

@@ -169,13 +169,18 @@ fn export(map: &Map, gguf: &Gguf<'_>, out: &Path) -> Result<()> {
 }
 
 /// What is done to the elements on the way into a file.
-fn transform(view: Option<&str>, change: Change) -> String {
+fn transform(view: Option<&str>, change: Change, factor: Option<f32>) -> String {
     let mut parts = Vec::new();
     parts.extend(view.map(str::to_owned));
-    if change != Change::None {
-        parts.push(change.text().to_owned());
+    if change != Change::None || factor.is_some() {
+        parts.push(value_text(change, factor));
     }
     parts.join(", ")
+}
+
+/// What is done to each number on the way into a file.
+fn value_text(change: Change, factor: Option<f32>) -> String {
+    factor.map_or_else(|| change.text().to_owned(), |factor| format!("x * {factor}"))
 }
 
 fn findings_text(text: &mut String, findings: &[Finding]) {
@@ -227,7 +232,7 @@ fn map_text(args: &Args, map: &Map) -> String {
         for source in &parameter.sources {
             let shape = parameter.shape.as_ref().map(|shape| format!(" {shape:?}"));
             let experts = parameter.experts.map(|count| format!(" for {count} experts E"));
-            let transform = transform(source.view, source.change);
+            let transform = transform(source.view, source.change, source.factor);
             let transform =
                 if transform.is_empty() { transform } else { format!("  {}", dim(&transform)) };
             let line = format!(
@@ -303,7 +308,7 @@ fn findings_json(findings: &[Finding]) -> Json {
 }
 
 fn map_json(args: &Args, map: &Map) -> Json {
-    let mut of_tensor: Vec<Vec<Json>> = vec![Vec::new(); map.tensors.len()];
+    let mut of_tensor: Vec<(Vec<Json>, Option<f32>)> = vec![(Vec::new(), None); map.tensors.len()];
     for parameter in &map.parameters {
         for source in &parameter.sources {
             let mut json = json!({
@@ -311,15 +316,19 @@ fn map_json(args: &Args, map: &Map) -> Json {
                 "view": source.view,
             });
             bytes_json(&mut json, source.blocks, source.change);
-            if let Some(list) = of_tensor.get_mut(source.tensor) {
+            if let Some((list, factor)) = of_tensor.get_mut(source.tensor) {
                 list.push(json);
+                *factor = source.factor;
             }
         }
     }
-    let tensors = map.tensors.iter().zip(of_tensor).map(|(tensor, parameters)| {
+    let tensors = map.tensors.iter().zip(of_tensor).map(|(tensor, (parameters, factor))| {
+        let change = tensor.change();
+        let back = factor.map(|factor| format!("x / {factor}"));
         json!({
             "name": tensor.name, "dims": tensor.dims, "parameters": parameters,
-            "value": tensor.change().text(), "inverse": tensor.change().inverse_text(),
+            "value": value_text(change, factor),
+            "inverse": back.unwrap_or_else(|| change.inverse_text().to_owned()),
             "note": tensor.note(),
         })
     });
@@ -483,7 +492,7 @@ fn checkpoint_text(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor
             let blocks = tensor.blocks.map(|t| format!(" {}", t.name)).unwrap_or_default();
             let _ = writeln!(text, "{} {:?}{blocks}", tensor.name, tensor.dims);
             for source in &tensor.sources {
-                let transform = transform(source.view, source.change);
+                let transform = transform(source.view, source.change, source.factor);
                 let transform =
                     if transform.is_empty() { transform } else { format!("  {}", dim(&transform)) };
                 let _ = writeln!(text, "    {}{transform}", name(source.parameter));
@@ -520,8 +529,10 @@ fn checkpoint_json(args: &Args, map: &CheckpointMap, tensors: &[CheckpointTensor
             bytes_json(&mut json, tensor.blocks, source.change);
             json
         });
+        // A row has one for all of its parameters.
+        let factor = tensor.sources.first().and_then(|source| source.factor);
         json!({
-            "name": tensor.name, "dims": tensor.dims, "value": tensor.change.text(),
+            "name": tensor.name, "dims": tensor.dims, "value": value_text(tensor.change, factor),
             "parameters": parameters.collect::<Vec<_>>(),
         })
     });
