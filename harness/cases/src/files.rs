@@ -115,12 +115,12 @@ pub fn compare(corpus: &Corpus, dir: &Path) -> Vec<CaseError> {
 fn on_disk(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![dir.to_owned()];
+    // No case builds them: they are what cases are built of.
+    let pairs = dir.join("names/pairs");
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
-        for path in entries.flatten().map(|entry| entry.path()) {
-            if path.is_dir() && path.file_name().is_some_and(|name| name == "pairs") {
-                // No case builds them: they are what cases are built of.
-            } else if path.is_dir() {
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| *path != pairs) {
+            if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "gguf") {
                 found.push(path);

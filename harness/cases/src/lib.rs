@@ -40,9 +40,7 @@ pub use corpus::{Corpus, MAX_COMMITTED};
 pub use expected::{FileValue, TensorValue, sha256};
 pub use file::BuiltFile;
 pub use lint::lint;
-pub use names::{
-    ExpectedName, ExpectedNames, MappedName, NamesCase, NamesInput, NamesValue, Side, field,
-};
+pub use names::{ExpectedName, ExpectedNames, MappedName, NamesCase, NamesInput, NamesValue, Side};
 pub use new_case::NewCase;
 pub use pair::{Pair, PairNumbers, PairParameter};
 

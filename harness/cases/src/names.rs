@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gguf_assay_format::{Data, Description, OwnedValue, Rule, TensorDescription, lay_out};
+use gguf_assay_names::config_field;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use toml::Table;
@@ -154,11 +155,26 @@ pub enum NamesInput {
     },
     /// A checkpoint.
     Checkpoint {
+        /// What its pair's file says.
+        description: Description,
         /// `config.json`.
         config: Json,
         /// Names and shapes, the latter in torch's order.
         parameters: Vec<(String, Vec<u64>)>,
     },
+}
+
+impl NamesInput {
+    /// The architecture, in llama.cpp's spelling; empty if the file has none that is text.
+    pub fn architecture(&self) -> String {
+        let (NamesInput::File { description, .. } | NamesInput::Checkpoint { description, .. }) =
+            self;
+        let mut keys = description.metadata.iter();
+        match keys.find(|(key, _)| key == b"general.architecture") {
+            Some((_, OwnedValue::String(name))) => String::from_utf8_lossy(name).into_owned(),
+            _ => String::new(),
+        }
+    }
 }
 
 /// What a mapper says: the names of the other side, and the config where it has one.
@@ -272,52 +288,64 @@ impl Edit {
         })
     }
 
-    /// Changes a file. Says whether anything was changed.
-    fn file(&self, file: &mut Description) -> syntax::Result<bool> {
-        let (tensors, metadata) = (&mut file.tensors, &mut file.metadata);
-        let before = (tensors.len(), metadata.len());
-        Ok(match self {
+    /// Changes the names or shapes of one side. Says whether anything was changed; `None` if the change
+    /// is about something else.
+    fn named<T: Named>(&self, list: &mut Vec<T>) -> Option<bool> {
+        let before = list.len();
+        Some(match self {
             Edit::Remove(pattern) => {
-                tensors.retain(|tensor| layer(pattern, &tensor.name).is_none());
-                tensors.len() != before.0
+                list.retain(|each| layer(pattern, each.name()).is_none());
+                list.len() != before
             }
             Edit::Rename(pattern, to) => {
                 let mut changed = false;
-                for tensor in tensors {
-                    if let Some(numbers) = layer(pattern, &tensor.name) {
-                        tensor.name = filled(to, &numbers, None).into_bytes();
+                for each in list {
+                    if let Some(number) = layer(pattern, each.name()) {
+                        each.rename(filled(to, &number, None));
                         changed = true;
                     }
                 }
                 changed
             }
             Edit::Copy(pattern, to) => {
-                let copies = tensors.iter().filter_map(|tensor| {
-                    let name = filled(to, &layer(pattern, &tensor.name)?, None).into_bytes();
-                    Some(TensorDescription { name, ..tensor.clone() })
+                let copies = list.iter().filter_map(|each| {
+                    let number = layer(pattern, each.name())?;
+                    let mut copy = each.clone();
+                    copy.rename(filled(to, &number, None));
+                    Some(copy)
                 });
-                let copies: Vec<_> = copies.collect();
-                tensors.extend(copies);
-                tensors.len() != before.0
+                let copies: Vec<T> = copies.collect();
+                list.extend(copies);
+                list.len() != before
             }
             Edit::Resize(pattern, dims) => {
                 let mut changed = false;
-                for tensor in tensors {
-                    if layer(pattern, &tensor.name).is_some() {
-                        tensor.dims.clone_from(dims);
-                        tensor.data = Data::Zeros(dims.iter().product::<u64>() * 4);
+                for each in list {
+                    if layer(pattern, each.name()).is_some() {
+                        each.resize(dims);
                         changed = true;
                     }
                 }
                 changed
             }
+            _ => return None,
+        })
+    }
+
+    /// Changes a file. Says whether anything was changed.
+    fn file(&self, file: &mut Description) -> syntax::Result<bool> {
+        let (tensors, metadata) = (&mut file.tensors, &mut file.metadata);
+        if let Some(changed) = self.named(tensors) {
+            return Ok(changed);
+        }
+        Ok(match self {
             Edit::Split(pattern, to) => {
                 let mut changed = false;
                 for tensor in std::mem::take(tensors) {
                     match layer(pattern, &tensor.name) {
-                        Some(numbers) => {
+                        Some(number) => {
                             changed = true;
-                            tensors.extend(split(&tensor, |e| filled(to, &numbers, Some(e)))?);
+                            tensors.extend(split(&tensor, |e| filled(to, &number, Some(e)))?);
                         }
                         None => tensors.push(tensor),
                     }
@@ -332,12 +360,11 @@ impl Edit {
                 true
             }
             Edit::RemoveKey(key) => {
+                let before = metadata.len();
                 metadata.retain(|(other, _)| other != key.as_bytes());
-                metadata.len() != before.1
+                metadata.len() != before
             }
-            Edit::Field(..) | Edit::RemoveField(_) => {
-                return Err("a file has keys, and no fields of a config".into());
-            }
+            _ => return Err("a file has keys, and no fields of a config".into()),
         })
     }
 
@@ -347,49 +374,53 @@ impl Edit {
         parameters: &mut Vec<(String, Vec<u64>)>,
         config: &mut Json,
     ) -> syntax::Result<bool> {
-        let before = parameters.len();
+        if let Some(changed) = self.named(parameters) {
+            return Ok(changed);
+        }
         let object = config.as_object_mut().ok_or("config.json is no object")?;
         Ok(match self {
-            Edit::Remove(pattern) => {
-                parameters.retain(|(name, _)| layer(pattern, name.as_bytes()).is_none());
-                parameters.len() != before
-            }
-            Edit::Rename(pattern, to) => {
-                let mut changed = false;
-                for (name, _) in parameters {
-                    if let Some(numbers) = layer(pattern, name.as_bytes()) {
-                        *name = filled(to, &numbers, None);
-                        changed = true;
-                    }
-                }
-                changed
-            }
-            Edit::Copy(pattern, to) => {
-                let copies = parameters.iter().filter_map(|(name, shape)| {
-                    Some((filled(to, &layer(pattern, name.as_bytes())?, None), shape.clone()))
-                });
-                let copies: Vec<_> = copies.collect();
-                parameters.extend(copies);
-                parameters.len() != before
-            }
-            Edit::Resize(pattern, dims) => {
-                let mut changed = false;
-                for (name, shape) in parameters {
-                    if layer(pattern, name.as_bytes()).is_some() {
-                        shape.clone_from(dims);
-                        changed = true;
-                    }
-                }
-                changed
-            }
             Edit::Field(name, value) => {
                 object.insert(name.clone(), value.clone()).as_ref() != Some(value)
             }
             Edit::RemoveField(name) => object.remove(name).is_some(),
-            Edit::Split(..) | Edit::Key(..) | Edit::RemoveKey(_) => {
-                return Err("a checkpoint has parameters and fields, and no keys".into());
-            }
+            _ => return Err("a checkpoint has parameters and fields, and no keys".into()),
         })
+    }
+}
+
+/// A tensor or a parameter, as changes see it.
+trait Named: Clone {
+    fn name(&self) -> &[u8];
+    fn rename(&mut self, name: String);
+    fn resize(&mut self, dims: &[u64]);
+}
+
+impl Named for TensorDescription {
+    fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    fn rename(&mut self, name: String) {
+        self.name = name.into_bytes();
+    }
+
+    fn resize(&mut self, dims: &[u64]) {
+        self.dims = dims.to_vec();
+        self.data = Data::Zeros(dims.iter().product::<u64>() * 4);
+    }
+}
+
+impl Named for (String, Vec<u64>) {
+    fn name(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    fn rename(&mut self, name: String) {
+        self.0 = name;
+    }
+
+    fn resize(&mut self, dims: &[u64]) {
+        self.1 = dims.to_vec();
     }
 }
 
@@ -444,11 +475,6 @@ fn to_json(value: &toml::Value) -> syntax::Result<Json> {
     serde_json::to_value(value).map_err(|e| e.to_string())
 }
 
-/// A field of a config, by its name with dots.
-pub fn field<'a>(config: &'a Json, name: &str) -> Option<&'a Json> {
-    name.split('.').try_fold(config, |within, name| within.get(name))
-}
-
 impl NamesCase {
     pub(crate) fn parse(
         raw: RawNames,
@@ -499,36 +525,16 @@ impl NamesCase {
         CaseError { place: self.id.clone(), message: message.into() }
     }
 
-    /// The architecture, in llama.cpp's spelling, as the input has it.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the case.
-    pub fn architecture(&self) -> Result<String, CaseError> {
-        let description = match self.to {
-            Side::Transformers => self.description()?,
-            Side::Gguf => self.pair.description().map_err(|e| self.error(e))?,
-        };
-        let mut keys = description.metadata.into_iter();
-        match keys.find(|(key, _)| key == b"general.architecture") {
-            Some((_, OwnedValue::String(name))) => Ok(String::from_utf8_lossy(&name).into_owned()),
-            _ => Ok(String::new()),
-        }
-    }
-
-    fn description(&self) -> Result<Description, CaseError> {
-        let mut description = self.pair.description().map_err(|e| self.error(e))?;
+    /// Makes each change; one that changes nothing is a mistake.
+    fn edit(&self, mut make: impl FnMut(&Edit) -> syntax::Result<bool>) -> Result<(), CaseError> {
         for edit in &self.edits {
-            match edit.file(&mut description) {
+            match make(edit) {
                 Ok(true) => {}
                 Ok(false) => return Err(self.error(format!("{edit:?} changes nothing"))),
                 Err(message) => return Err(self.error(message)),
             }
         }
-        for tensor in &mut description.tensors {
-            tensor.offset = None;
-        }
-        Ok(description)
+        Ok(())
     }
 
     /// The side that is given.
@@ -537,8 +543,12 @@ impl NamesCase {
     ///
     /// What is wrong with the case, such as a change of what is not there.
     pub fn input(&self) -> Result<NamesInput, CaseError> {
+        let mut description = self.pair.description().map_err(|e| self.error(e))?;
         if self.to == Side::Transformers {
-            let description = self.description()?;
+            self.edit(|edit| edit.file(&mut description))?;
+            for tensor in &mut description.tensors {
+                tensor.offset = None;
+            }
             let file = BuiltFile(lay_out(&description).segments);
             return Ok(NamesInput::File { description, file });
         }
@@ -546,14 +556,8 @@ impl NamesCase {
         let parameters = self.pair.parameters.iter();
         let mut parameters =
             parameters.map(|(name, parameter)| (name.clone(), parameter.shape.clone())).collect();
-        for edit in &self.edits {
-            match edit.checkpoint(&mut parameters, &mut config) {
-                Ok(true) => {}
-                Ok(false) => return Err(self.error(format!("{edit:?} changes nothing"))),
-                Err(message) => return Err(self.error(message)),
-            }
-        }
-        Ok(NamesInput::Checkpoint { config, parameters })
+        self.edit(|edit| edit.checkpoint(&mut parameters, &mut config))?;
+        Ok(NamesInput::Checkpoint { description, config, parameters })
     }
 
     /// What a mapper that accepts should have said: the other side of the pair.
@@ -605,7 +609,7 @@ impl NamesCase {
         }
         let mut config = Vec::new();
         for name in &self.config {
-            let value = field(&self.pair.config, name).filter(|value| !value.is_null());
+            let value = config_field(&self.pair.config, name);
             let value = value.ok_or_else(|| self.error(format!("the config has no {name}")))?;
             config.push((name.clone(), value.clone()));
         }

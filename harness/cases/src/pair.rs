@@ -96,7 +96,8 @@ impl Pair {
     ) -> Result<Pair, String> {
         let raw: BTreeMap<String, RawParameter> =
             serde_json::from_str(source).map_err(|e| format!("source.json: {e}"))?;
-        let digests = [sha256(config.as_bytes()), sha256(source.as_bytes()), sha256(&gguf)];
+        let files = [config.as_bytes(), source.as_bytes(), &gguf, inexact];
+        let digest = sha256(files.map(sha256).concat().as_bytes());
         let inexact = match inexact {
             [] => None,
             bytes => Some(
@@ -117,7 +118,7 @@ impl Pair {
         Ok(Pair {
             config: serde_json::from_str(config).map_err(|e| format!("config.json: {e}"))?,
             parameters: parameters.collect(),
-            digest: sha256(digests.concat().as_bytes()),
+            digest,
             name,
             gguf,
         })

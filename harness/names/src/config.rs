@@ -148,7 +148,7 @@ pub(crate) fn absent(architecture: &'static Architecture) -> Vec<(&'static str, 
 
 /// A field of a config, by its name with dots, or an element of a list by its number; `None` for
 /// `null`. For `any`, the first field that has the rest.
-pub(crate) fn get<'a>(config: &'a Json, name: &str) -> Option<&'a Json> {
+pub fn get<'a>(config: &'a Json, name: &str) -> Option<&'a Json> {
     let (first, rest) = match name.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
         None => (name, None),

@@ -47,6 +47,7 @@ mod view;
 
 pub use architecture::{Architecture, Class, Level, SourceTable, UnknownArchitecture};
 pub use checkpoint::{CheckpointMap, CheckpointTensor, GgufSource, GgufTensor};
+pub use config::get as config_field;
 pub use data::Change;
 pub use expression::Value;
 pub use lint::lint;

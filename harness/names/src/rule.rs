@@ -69,8 +69,3 @@ rules! {
         "heads are permuted, norms are off by one, experts are swapped, a default takes a field's place",
         "no file is at fault: take a mapper that undoes what the converter does";
 }
-
-/// The rule with this id.
-pub fn find(id: &str) -> Option<&'static Rule> {
-    RULES.iter().copied().find(|rule| rule.id == id)
-}

@@ -99,8 +99,8 @@ impl Capabilities {
                         (&mut capability.types, case.tensor_type.name.to_owned())
                     }
                     AnyCase::MapNames(case) if case.is_whole() => {
-                        let architecture = case.architecture().map_err(|e| e.to_string())?;
-                        (&mut capability.architectures, architecture)
+                        let input = case.input().map_err(|e| e.to_string())?;
+                        (&mut capability.architectures, input.architecture())
                     }
                     _ => continue,
                 };

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gguf_assay_cases::{
-    ExpectedName, ExpectedNames, MappedName, NamesCase, NamesValue, PairNumbers, field, sha256,
+    ExpectedName, ExpectedNames, MappedName, NamesCase, NamesValue, PairNumbers, sha256,
 };
 use gguf_assay_format::printable;
+use gguf_assay_names::config_field;
 use serde_json::Value as Json;
 
 /// The first thing in which a mapper is wrong, for a person; `None` if in nothing.
@@ -40,7 +41,7 @@ pub(crate) fn wrong_names(expected: &ExpectedNames, value: &NamesValue) -> Optio
         return Some(format!("{} ought not to be there", shown(name)));
     }
     let config = value.config.as_ref()?;
-    expected.config.iter().find_map(|(name, expected)| match field(config, name) {
+    expected.config.iter().find_map(|(name, expected)| match config_field(config, name) {
         Some(found) if is_same(expected, found) => None,
         found => {
             let found =

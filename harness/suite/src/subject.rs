@@ -94,8 +94,9 @@ impl NamesRequest {
     ///
     /// What is wrong with the case, or what the file system says.
     pub fn of(case: &NamesCase, files: &CaseFiles) -> Result<NamesRequest, String> {
-        let architecture = case.architecture().map_err(|e| e.to_string())?;
-        let given = match case.input().map_err(|e| e.to_string())? {
+        let input = case.input().map_err(|e| e.to_string())?;
+        let architecture = input.architecture();
+        let given = match input {
             NamesInput::File { description, file } => NamesGiven::File {
                 path: files.built(&case.id, || Ok(file))?,
                 metadata: description.metadata,
@@ -103,7 +104,7 @@ impl NamesRequest {
                     .map(|tensor| (String::from_utf8_lossy(&tensor.name).into_owned(), tensor.dims))
                     .collect(),
             },
-            NamesInput::Checkpoint { config, parameters } => {
+            NamesInput::Checkpoint { config, parameters, .. } => {
                 NamesGiven::Checkpoint { config, parameters }
             }
         };

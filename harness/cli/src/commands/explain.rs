@@ -121,8 +121,9 @@ fn explain_names(text: &mut String, case: &NamesCase) -> Result<()> {
     if !case.says.is_empty() {
         let _ = writeln!(text, "  says    a refusal names {}", case.says.join(" or "));
     }
-    let _ = writeln!(text, "\ngiven, of the architecture {}", case.architecture()?);
-    let rows: Vec<(String, Vec<u64>)> = match case.input()? {
+    let input = case.input()?;
+    let _ = writeln!(text, "\ngiven, of the architecture {}", input.architecture());
+    let rows: Vec<(String, Vec<u64>)> = match input {
         NamesInput::File { description, .. } => (description.tensors.into_iter())
             .map(|tensor| (String::from_utf8_lossy(&tensor.name).into_owned(), tensor.dims))
             .collect(),
