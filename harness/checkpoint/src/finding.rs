@@ -1,0 +1,117 @@
+//! What is wrong with a checkpoint.
+
+use std::fmt;
+
+use gguf_assay_format::{Requirement, Rule, printable};
+
+/// One thing that is wrong, or that deserves a note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// The file that it is about.
+    pub file: Option<String>,
+    /// Where in it, in bytes.
+    pub offset: Option<u64>,
+    /// The field of a config or of a header, with dots: `quantization_config.bits`.
+    pub field: Option<String>,
+    /// The module: `model.layers.0.mlp.down_proj`.
+    pub module: Option<String>,
+    /// The tensor.
+    pub tensor: Option<String>,
+    /// What is there.
+    pub found: String,
+    /// What it would need to be, and by whose account.
+    pub expected: String,
+    /// Who refuses it, as far as is known.
+    pub refused_by: Vec<Refusal>,
+}
+
+/// A loader that refuses a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its name and version: `vLLM 0.33.0`.
+    pub loader: &'static str,
+    /// What it says, or does not support.
+    pub says: &'static str,
+}
+
+impl Finding {
+    /// A finding without a place.
+    pub fn new(
+        rule: &'static Rule,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            rule,
+            file: None,
+            offset: None,
+            field: None,
+            module: None,
+            tensor: None,
+            found: found.into(),
+            expected: expected.into(),
+            refused_by: Vec::new(),
+        }
+    }
+
+    /// The same in a file.
+    pub fn in_file(mut self, file: impl Into<String>) -> Finding {
+        self.file = Some(file.into());
+        self
+    }
+
+    /// The same at an offset.
+    pub fn at(mut self, offset: u64) -> Finding {
+        self.offset = Some(offset);
+        self
+    }
+
+    /// The same about a field.
+    pub fn of_field(mut self, field: impl Into<String>) -> Finding {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// The same about a module.
+    pub fn of_module(mut self, module: impl Into<String>) -> Finding {
+        self.module = Some(module.into());
+        self
+    }
+
+    /// The same about a tensor.
+    pub fn of_tensor(mut self, tensor: impl Into<String>) -> Finding {
+        self.tensor = Some(tensor.into());
+        self
+    }
+
+    /// The same with those who refuse it.
+    pub fn refused_by(mut self, refusals: &[Refusal]) -> Finding {
+        self.refused_by.extend(refusals);
+        self
+    }
+
+    /// Whether the checkpoint is refused for it; else it is a note.
+    pub fn is_fault(&self) -> bool {
+        let rule = self.rule;
+        [rule.spec, rule.ggml, rule.policy]
+            .iter()
+            .any(|requirement| matches!(requirement, Requirement::Must(_)))
+    }
+}
+
+/// On one line, for a person: what, where, what was found and what was expected.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.rule)?;
+        let places = [&self.file, &self.field, &self.module, &self.tensor];
+        for place in places.into_iter().flatten() {
+            write!(f, " {}", printable(place, 200))?;
+        }
+        if let Some(offset) = self.offset {
+            write!(f, " at {offset:#x}")?;
+        }
+        write!(f, ": {}; expected {}", printable(&self.found, 400), printable(&self.expected, 400))
+    }
+}

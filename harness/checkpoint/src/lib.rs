@@ -1,0 +1,39 @@
+//! Quantized checkpoints: what a publisher ships, judged before anything is loaded.
+//!
+//! [`Checkpoint::open`] reads the configs and the headers of the safetensors files of a folder, and
+//! whatever is wrong with those. No tensor is read for that, so that size does not matter.
+//!
+//! No input makes it panic; time and memory are in proportion to the headers that are really there,
+//! whatever they claim.
+
+#![forbid(unsafe_code)]
+#![deny(
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::indexing_slicing,
+        clippy::as_conversions,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic
+    )
+)]
+
+mod checkpoint;
+mod dtype;
+mod files;
+mod finding;
+mod header;
+pub mod rule;
+
+pub use checkpoint::{Checkpoint, ConfigFile, Shard};
+pub use dtype::Dtype;
+pub use files::{Files, Folder, MemoryFiles};
+pub use finding::{Finding, Refusal};
+pub use header::{Header, TensorRecord};
