@@ -20,25 +20,25 @@ pub fn path_of(dir: &Path, case: &Case) -> PathBuf {
 /// What is wrong with a case.
 pub fn manifest(corpus: &Corpus) -> Result<String, CaseError> {
     let mut lines = Vec::new();
+    let gguf = |id: &String, file: &BuiltFile| (id.clone(), file.sha256(), file.len());
     for case in corpus.cases.iter().filter(|case| !case.is_large()) {
-        let file = case.build()?;
-        lines.push((&case.id, format!("{}  {}  {}", file.sha256(), file.len(), case.id)));
+        lines.push(gguf(&case.id, &case.build()?));
     }
     for case in &corpus.names {
         if let NamesInput::File { file, .. } = case.input()? {
-            lines.push((&case.id, format!("{}  {}  {}", file.sha256(), file.len(), case.id)));
+            lines.push(gguf(&case.id, &file));
         }
     }
     for case in &corpus.checkpoints {
-        for (name, bytes) in case.build()?.0 {
-            let line = format!("{}  {}  {}/{name}", sha256(&bytes), bytes.len(), case.id);
-            lines.push((&case.id, line));
-        }
+        let files = case.build()?.0.into_iter();
+        lines.extend(files.map(|(name, bytes)| {
+            (format!("{}/{name}", case.id), sha256(&bytes), bytes.len() as u64)
+        }));
     }
     lines.sort();
     let mut text = String::new();
-    for (_, line) in lines {
-        let _ = writeln!(text, "{line}");
+    for (id, sha256, len) in lines {
+        let _ = writeln!(text, "{sha256}  {len}  {id}");
     }
     Ok(text)
 }
