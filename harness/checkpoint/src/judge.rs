@@ -123,8 +123,11 @@ fn method(declared: &Declared<'_>, findings: &mut Vec<Finding>) -> Option<&'stat
         names.join(", ")
     };
     if declared.file == "config.json" && declared.path.contains('.') {
-        let finding =
-            Finding::new(&rule::METHOD_023, declared.path.clone(), "quantization_config at the top");
+        let finding = Finding::new(
+            &rule::METHOD_023,
+            declared.path.clone(),
+            "quantization_config at the top",
+        );
         findings.push(finding.in_file(declared.file).of_field(declared.path.clone()));
     }
     let field = declared.field("quant_method");

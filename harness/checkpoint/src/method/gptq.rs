@@ -109,10 +109,11 @@ fn scheme(fields: &Fields<'_>, base: Option<&Scheme>) -> Scheme {
 /// What loaders are known to refuse.
 fn refusals(fields: &mut Fields<'_>, scheme: &Scheme) {
     if scheme.act_order == Some(true) && scheme.group != Group::Row {
-        let finding = Finding::new(&rule::METHOD_031, "true with groups", "false, or group_size -1")
-            .refused_by(&[vllm(
-                "GPTQ group activation ordering (desc_act=True) is no longer supported",
-            )]);
+        let finding =
+            Finding::new(&rule::METHOD_031, "true with groups", "false, or group_size -1")
+                .refused_by(&[vllm(
+                    "GPTQ group activation ordering (desc_act=True) is no longer supported",
+                )]);
         fields.report("desc_act", finding);
     }
     let usual = [4, 8].contains(&scheme.bits) && scheme.symmetric.unwrap_or(true);
