@@ -114,21 +114,21 @@ impl<'a> Fields<'a> {
             findings,
         };
         fields.check();
-        for (name, value) in declared.object {
-            let known = ["quant_method", "quantization_status"].contains(&name.as_str())
-                || method
-                    .fields
-                    .iter()
-                    .any(|field| field.name == name || field.aliases.contains(&name.as_str()));
-            if !known {
-                let finding = Finding::new(
-                    &rule::QUANT_004,
-                    quote(value),
-                    format!("no such field in a config of {}; it is not looked at", method.name),
-                );
-                let finding = fields.place(finding, &printable(name, QUOTED));
-                fields.findings.push(finding);
-            }
+        let unknown = declared.object.keys().filter(|name| {
+            !["quant_method", "quantization_status"].contains(&name.as_str())
+                && !method.fields.iter().any(|field| {
+                    field.name == name.as_str() || field.aliases.contains(&name.as_str())
+                })
+        });
+        let unknown: Vec<&str> = unknown.map(String::as_str).collect();
+        if !unknown.is_empty() {
+            let finding = Finding::new(
+                &rule::QUANT_004,
+                printable(&unknown.join(", "), 400),
+                format!("fields of {}; these are not looked at", method.name),
+            );
+            let finding = finding.in_file(declared.file).of_field(declared.path.clone());
+            fields.findings.push(finding);
         }
         fields
     }

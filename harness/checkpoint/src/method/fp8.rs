@@ -32,7 +32,7 @@ pub(super) static METHOD: Method = Method {
         Field::new("weight_per_tensor", Kind::Any, "of the quantizer"),
         Field::new("act_per_tensor", Kind::Any, "of the quantizer"),
     ],
-    layouts: &[&BLOCK, &TENSOR],
+    layouts: &[&BLOCK, &TENSOR, &TENSOR_INV],
     declare,
 };
 
@@ -77,22 +77,46 @@ pub(super) static BLOCK: Layout = Layout {
     groups: &[],
 };
 
+/// Scales of inputs, if they are static, under both names.
+const INPUT_SCALE: TensorRule =
+    TensorRule::new(".input_scale", SCALE, &[ANY], "that of inputs, if static")
+        .when(Presence::Optional);
+const ACTIVATION_SCALE: TensorRule =
+    TensorRule::new(".activation_scale", SCALE, &[ANY], "that of inputs, if static")
+        .when(Presence::Optional);
+
 pub(super) static TENSOR: Layout = Layout {
     name: "fp8-tensor",
     tensors: &[
         WEIGHT,
-        TensorRule::new(".weight_scale", SCALE, &[ANY], "the scale").when(Presence::Optional),
-        TensorRule::new(".weight_scale_inv", SCALE, &[ANY], "the same, as transformers names it")
-            .when(Presence::Optional),
-        TensorRule::new(".input_scale", SCALE, &[ANY], "that of inputs, if static")
-            .when(Presence::Optional),
-        TensorRule::new(".activation_scale", SCALE, &[ANY], "the same, as transformers names it")
-            .when(Presence::Optional),
+        TensorRule::new(".weight_scale", SCALE, &[ANY], "the scale"),
+        INPUT_SCALE,
         BIAS,
     ],
     packing: PACKING,
     zero_point: NO_ZERO,
     value: "weight[o, i] * weight_scale",
+    bits: &[8],
+    groups: &[],
+};
+
+/// The same under the names of transformers.
+static TENSOR_INV: Layout = Layout {
+    name: "fp8-tensor-inv",
+    tensors: &[
+        WEIGHT,
+        TensorRule::new(
+            ".weight_scale_inv",
+            SCALE,
+            &[ANY],
+            "the scale, multiplied whatever the name says",
+        ),
+        ACTIVATION_SCALE,
+        BIAS,
+    ],
+    packing: PACKING,
+    zero_point: NO_ZERO,
+    value: "weight[o, i] * weight_scale_inv",
     bits: &[8],
     groups: &[],
 };
@@ -129,6 +153,9 @@ pub(super) fn skipped(fields: &Fields<'_>, name: &str) -> Vec<Entry> {
 fn declare(fields: &mut Fields<'_>) -> Declaration {
     let block = fields.block("weight_block_size");
     let mut scheme = Scheme::of(if block.is_some() { &BLOCK } else { &TENSOR });
+    if block.is_none() {
+        scheme.layouts.push(&TENSOR_INV);
+    }
     scheme.block = block;
     if block.is_some() && fields.word("activation_scheme").as_deref() == Some("static") {
         let finding = Finding::new(&rule::QUANT_006, "static, with blocks", "dynamic").refused_by(
