@@ -209,6 +209,13 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Whether a field of the table is not there, not even as null.
+    pub(crate) fn is_absent(&self, name: &str) -> bool {
+        let field = self.table.iter().find(|field| field.name == name);
+        let aliases = field.map_or(&[][..], |field| field.aliases);
+        std::iter::once(&name).chain(aliases).all(|name| !self.object.contains_key(*name))
+    }
+
     /// A whole number.
     pub(crate) fn integer(&self, name: &str) -> Option<i64> {
         self.get(name)?.as_i64()

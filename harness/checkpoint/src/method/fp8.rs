@@ -29,6 +29,7 @@ pub(super) static METHOD: Method = Method {
             .or(&["ignored_layers"]),
         Field::new("dequantize", Kind::Bool, "whether a loader makes BF16 of it"),
         Field::new("kv_cache_scheme", Kind::Any, "of the cache"),
+        Field::new("modules_to_convert", Kind::Texts, "modules that are quantized"),
         Field::new("weight_per_tensor", Kind::Any, "of the quantizer"),
         Field::new("act_per_tensor", Kind::Any, "of the quantizer"),
     ],
@@ -155,6 +156,11 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
     let mut scheme = Scheme::of(if block.is_some() { &BLOCK } else { &TENSOR });
     if block.is_none() {
         scheme.layouts.push(&TENSOR_INV);
+    }
+    // Without the field, transformers takes blocks, and vLLM takes tensors.
+    if fields.is_absent("weight_block_size") {
+        scheme.layouts.push(&BLOCK);
+        scheme.block = Some((128, 128));
     }
     scheme.block = block;
     if block.is_some() && fields.word("activation_scheme").as_deref() == Some("static") {

@@ -1,5 +1,7 @@
 //! Checkpoints in memory: made of a few lines, and changed in one thing.
 
+#![allow(dead_code)] // not every test needs all of it
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
