@@ -114,6 +114,7 @@ impl<'a> Fields<'a> {
             findings,
         };
         fields.check();
+<<<<<<< HEAD
         let unknown = declared.object.keys().filter(|name| {
             !["quant_method", "quantization_status"].contains(&name.as_str())
                 && !method.fields.iter().any(|field| {
@@ -123,12 +124,29 @@ impl<'a> Fields<'a> {
         let unknown: Vec<&str> = unknown.map(String::as_str).collect();
         if !unknown.is_empty() {
             let finding = Finding::new(
-                &rule::QUANT_004,
+                &rule::METHOD_004,
                 printable(&unknown.join(", "), 400),
                 format!("fields of {}; these are not looked at", method.name),
             );
             let finding = finding.in_file(declared.file).of_field(declared.path.clone());
             fields.findings.push(finding);
+=======
+        for (name, value) in declared.object {
+            let known = ["quant_method", "quantization_status"].contains(&name.as_str())
+                || method
+                    .fields
+                    .iter()
+                    .any(|field| field.name == name || field.aliases.contains(&name.as_str()));
+            if !known {
+                let finding = Finding::new(
+                    &rule::METHOD_004,
+                    quote(value),
+                    format!("no such field in a config of {}; it is not looked at", method.name),
+                );
+                let finding = fields.place(finding, &printable(name, QUOTED));
+                fields.findings.push(finding);
+            }
+>>>>>>> ckpt-e
         }
         fields
     }
@@ -150,7 +168,7 @@ impl<'a> Fields<'a> {
         fields.check();
         for (name, value) in object {
             if !table.iter().any(|field| field.name == name) {
-                let finding = Finding::new(&rule::QUANT_003, quote(value), "no such field here");
+                let finding = Finding::new(&rule::METHOD_003, quote(value), "no such field here");
                 let finding = fields.place(finding, &printable(name, QUOTED));
                 fields.findings.push(finding);
             }
@@ -163,13 +181,13 @@ impl<'a> Fields<'a> {
             match self.entry(field) {
                 Some((name, value)) if !fits(field.kind, value) => {
                     let finding =
-                        Finding::new(&rule::QUANT_003, quote(value), field.kind.to_string());
+                        Finding::new(&rule::METHOD_003, quote(value), field.kind.to_string());
                     let finding = self.place(finding, name);
                     self.findings.push(finding);
                 }
                 None if field.required => {
                     let finding = Finding::new(
-                        &rule::QUANT_002,
+                        &rule::METHOD_002,
                         "not there",
                         format!("{}: {}", field.what, field.kind),
                     );
