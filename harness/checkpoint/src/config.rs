@@ -114,6 +114,23 @@ impl<'a> Fields<'a> {
             findings,
         };
         fields.check();
+<<<<<<< HEAD
+        let unknown = declared.object.keys().filter(|name| {
+            !["quant_method", "quantization_status"].contains(&name.as_str())
+                && !method.fields.iter().any(|field| {
+                    field.name == name.as_str() || field.aliases.contains(&name.as_str())
+                })
+        });
+        let unknown: Vec<&str> = unknown.map(String::as_str).collect();
+        if !unknown.is_empty() {
+            let finding = Finding::new(
+                &rule::METHOD_004,
+                printable(&unknown.join(", "), 400),
+                format!("fields of {}; these are not looked at", method.name),
+            );
+            let finding = finding.in_file(declared.file).of_field(declared.path.clone());
+            fields.findings.push(finding);
+=======
         for (name, value) in declared.object {
             let known = ["quant_method", "quantization_status"].contains(&name.as_str())
                 || method
@@ -129,6 +146,7 @@ impl<'a> Fields<'a> {
                 let finding = fields.place(finding, &printable(name, QUOTED));
                 fields.findings.push(finding);
             }
+>>>>>>> ckpt-e
         }
         fields
     }
@@ -207,6 +225,13 @@ impl<'a> Fields<'a> {
             Some(field) => self.entry(field).map(|(_, value)| value),
             None => self.object.get(name).filter(|value| !value.is_null()),
         }
+    }
+
+    /// Whether a field of the table is not there, not even as null.
+    pub(crate) fn is_absent(&self, name: &str) -> bool {
+        let field = self.table.iter().find(|field| field.name == name);
+        let aliases = field.map_or(&[][..], |field| field.aliases);
+        std::iter::once(&name).chain(aliases).all(|name| !self.object.contains_key(*name))
     }
 
     /// A whole number.

@@ -14,7 +14,7 @@ use crate::method::{Layout, Method, Presence};
 use crate::module::{Module, modules};
 use crate::rule;
 use crate::scheme::{Declaration, Group, Pattern, Scheme};
-use crate::values;
+use crate::values::{self, Stated};
 
 /// What is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -337,13 +337,13 @@ impl<F: Files> Judge<'_, F> {
         scheme: &'m Scheme,
         judgement: &mut Judgement,
     ) -> Option<Misfit<'m, 'a>> {
-        let sizes = Sizes::of(scheme);
+        let mut sizes = Sizes::of(scheme);
         let shapes = shapes(module);
-        let known = if self.options.values {
-            values::stated(self.checkpoint, module)
-        } else {
-            Weight::default()
-        };
+        let stated = self.stated(module);
+        if let Some(size) = stated.block_size {
+            sizes.group = Group::Size(size);
+        }
+        let known = stated.weight;
         // The layout that misses least.
         let faults = |layout: &&'static Layout| {
             let missing = layout.tensors.iter().filter(|rule| {
@@ -364,6 +364,7 @@ impl<F: Files> Judge<'_, F> {
             self.tensors(module, layout, scheme);
         }
         if found.mismatches.is_empty() && guesses.is_empty() {
+            self.as_stated(module, &stated, found.weight);
             let quantized = QuantizedModule::new(module, layout, sizes, scheme, found.weight);
             self.widths(&quantized);
             if self.options.values {
@@ -379,6 +380,33 @@ impl<F: Files> Judge<'_, F> {
             judgement.modules.push(quantized);
         }
         Some(Misfit { module, layout, scheme, fit: found, guesses })
+    }
+
+    /// What the file states of a module, if values are looked at.
+    fn stated(&self, module: &Module<'_>) -> Stated {
+        match self.options.values {
+            true => values::stated(self.checkpoint, module),
+            false => Stated::default(),
+        }
+    }
+
+    /// Whether the shape that a file states is the one that the tensors have.
+    fn as_stated(&mut self, module: &Module<'_>, stated: &Stated, weight: Weight) {
+        let of = |weight: Weight| weight.out_features.zip(weight.in_features);
+        let found = match (&stated.fault, of(stated.weight), of(weight)) {
+            (Some(fault), ..) => fault.clone(),
+            (None, Some(stated), Some(weight)) if stated != weight => {
+                format!("[{}, {}]", stated.0, stated.1)
+            }
+            _ => return,
+        };
+        let expected = match of(weight) {
+            Some((rows, columns)) => format!("[{rows}, {columns}], as the other tensors have it"),
+            None => "the shape of the weight".into(),
+        };
+        let mut finding = Finding::new(&rule::METHOD_018, found, expected).of_module(module.name);
+        finding.tensor.clone_from(&stated.tensor);
+        self.push(finding);
     }
 
     /// Which tensors are there, of which types.
@@ -468,8 +496,7 @@ impl<F: Files> Judge<'_, F> {
             }
             let key = (misfit.layout.name, shapes(misfit.module));
             if seen.len() < EXPLAINED && !seen.contains_key(&key) {
-                let known = values::stated(self.checkpoint, misfit.module);
-                let known = if self.options.values { known } else { Weight::default() };
+                let known = self.stated(misfit.module).weight;
                 let guesses = guesses(misfit, &key.1, known);
                 seen.insert(key.clone(), guesses);
             }

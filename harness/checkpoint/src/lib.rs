@@ -27,6 +27,7 @@
 
 mod checkpoint;
 mod config;
+mod describe;
 mod dtype;
 mod files;
 mod finding;

@@ -15,30 +15,56 @@ use crate::scheme::{Group, Scheme};
 /// As much of a tensor as is looked at.
 const LOOKED_AT: u64 = 1 << 16;
 
-/// The weight that a file states: `weight_shape` of compressed-tensors, `quant_state` of bitsandbytes.
-pub(crate) fn stated<F: Files>(checkpoint: &Checkpoint<F>, module: &Module<'_>) -> Weight {
-    let read = |suffix: &str| {
-        let name = &module.tensor(suffix)?.name;
-        checkpoint.read_part(name, 0, LOOKED_AT).ok()
+/// What a file states of a module: `weight_shape` of compressed-tensors, `quant_state` of bitsandbytes.
+#[derive(Debug, Default)]
+pub(crate) struct Stated {
+    /// The weight's shape.
+    pub(crate) weight: Weight,
+    /// How many numbers share a scale.
+    pub(crate) block_size: Option<u64>,
+    /// The tensor that says so.
+    pub(crate) tensor: Option<String>,
+    /// It cannot be read.
+    pub(crate) fault: Option<String>,
+}
+
+/// Reads what a file states.
+pub(crate) fn stated<F: Files>(checkpoint: &Checkpoint<F>, module: &Module<'_>) -> Stated {
+    let mut stated = Stated::default();
+    let suffixes = [
+        ".weight_shape",
+        ".weight.quant_state.bitsandbytes__nf4",
+        ".weight.quant_state.bitsandbytes__fp4",
+    ];
+    let Some(tensor) = suffixes.iter().find_map(|suffix| module.tensor(suffix)) else {
+        return stated;
     };
-    let shape = || -> Option<Vec<u64>> {
-        if let Some(tensor) = module.tensor(".weight_shape") {
-            return integers(tensor.dtype, &read(".weight_shape")?)
-                .into_iter()
-                .map(|number| u64::try_from(number).ok())
-                .collect();
+    stated.tensor = Some(tensor.name.clone());
+    let Ok(bytes) = checkpoint.read_part(&tensor.name, 0, LOOKED_AT) else { return stated };
+    let shape: Option<Vec<u64>> = if tensor.name.ends_with(".weight_shape") {
+        let numbers = integers(tensor.dtype, &bytes).into_iter();
+        numbers.map(|number| u64::try_from(number).ok()).collect()
+    } else {
+        match serde_json::from_slice::<Json>(&bytes) {
+            Ok(state) => {
+                stated.block_size = state.get("blocksize").and_then(Json::as_u64);
+                let shape = state.get("shape").and_then(Json::as_array);
+                shape.and_then(|shape| shape.iter().map(Json::as_u64).collect())
+            }
+            Err(error) => {
+                stated.fault = Some(error.to_string());
+                return stated;
+            }
         }
-        let state = read(".weight.quant_state.bitsandbytes__nf4")
-            .or_else(|| read(".weight.quant_state.bitsandbytes__fp4"))?;
-        let state: Json = serde_json::from_slice(&state).ok()?;
-        state.get("shape")?.as_array()?.iter().map(Json::as_u64).collect()
     };
-    let mut weight = Weight::default();
-    if let Some([out_features, in_features]) = shape().as_deref() {
-        weight.out_features = Some(*out_features);
-        weight.in_features = Some(*in_features);
+    match shape.as_deref() {
+        Some([out_features, in_features]) => {
+            stated.weight.out_features = Some(*out_features);
+            stated.weight.in_features = Some(*in_features);
+        }
+        _ => stated.fault = Some("no shape of two dimensions".into()),
     }
-    weight
+    stated
 }
 
 /// Little-endian integers of a type; none if it has none.

@@ -321,8 +321,7 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
                     &rule::METHOD_006,
                     format!("actorder {} with strategy {strategy}", quote(order)),
                     "strategy group",
-                )
-                .refused_by(&[package("must use group or tensor_group quantization strategy")]);
+                );
                 args.report("actorder", finding);
             } else if !["weight", "static"].contains(&word.as_str()) {
                 let finding =
@@ -334,6 +333,7 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
             }
         }
     }
+    activations(args, &strategy);
     let layout = layout(args, format, &kind, bits, &strategy);
     let mut scheme = Scheme::of(layout.unwrap_or(&PACK));
     if layout.is_none() {
@@ -353,6 +353,36 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
     };
     scheme.symmetric = Some(args.bool("symmetric").unwrap_or(true));
     scheme
+}
+
+/// Whether scales that are found at run time go with the strategy.
+fn activations(args: &mut Fields<'_>, strategy: &str) {
+    let local = args.word("dynamic").as_deref() == Some("local");
+    let dynamic = local || args.bool("dynamic") == Some(true);
+    let complaint = match strategy {
+        "token" if !dynamic => Some(("false", "true", "Cannot perform static token quantization")),
+        "token" | "tensor" | "tensor_group" | "group" if !local => None,
+        "tensor_group" => None,
+        _ if local => Some((
+            "local",
+            "strategy tensor_group",
+            "local is only supported for strategy tensor_group",
+        )),
+        _ if dynamic => Some((
+            "true",
+            "strategy token, tensor, tensor_group or group",
+            "must be used for dynamic quant",
+        )),
+        _ => None,
+    };
+    if let Some((found, expected, says)) = complaint {
+        let finding = Finding::new(
+            &rule::METHOD_006,
+            format!("dynamic {found} with strategy {strategy}"),
+            expected,
+        );
+        args.report("dynamic", finding.refused_by(&[package(says)]));
+    }
 }
 
 /// The layout that a format and a scheme come to.
@@ -476,7 +506,9 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
         }
         for part in ["input_activations", "output_activations"] {
             if let Some(object) = fields.object(part) {
-                fields.nested(part.into(), object, ARGS);
+                let mut args = fields.nested(part.into(), object, ARGS);
+                let strategy = args.word("strategy").unwrap_or_else(|| "tensor".into());
+                activations(&mut args, &strategy);
             }
         }
         for (place, text) in fields.texts("targets").into_iter().enumerate() {

@@ -29,10 +29,11 @@ pub(super) static METHOD: Method = Method {
             .or(&["ignored_layers"]),
         Field::new("dequantize", Kind::Bool, "whether a loader makes BF16 of it"),
         Field::new("kv_cache_scheme", Kind::Any, "of the cache"),
+        Field::new("modules_to_convert", Kind::Texts, "modules that are quantized"),
         Field::new("weight_per_tensor", Kind::Any, "of the quantizer"),
         Field::new("act_per_tensor", Kind::Any, "of the quantizer"),
     ],
-    layouts: &[&BLOCK, &TENSOR],
+    layouts: &[&BLOCK, &TENSOR, &TENSOR_INV],
     declare,
 };
 
@@ -77,22 +78,46 @@ pub(super) static BLOCK: Layout = Layout {
     groups: &[],
 };
 
+/// Scales of inputs, if they are static, under both names.
+const INPUT_SCALE: TensorRule =
+    TensorRule::new(".input_scale", SCALE, &[ANY], "that of inputs, if static")
+        .when(Presence::Optional);
+const ACTIVATION_SCALE: TensorRule =
+    TensorRule::new(".activation_scale", SCALE, &[ANY], "that of inputs, if static")
+        .when(Presence::Optional);
+
 pub(super) static TENSOR: Layout = Layout {
     name: "fp8-tensor",
     tensors: &[
         WEIGHT,
-        TensorRule::new(".weight_scale", SCALE, &[ANY], "the scale").when(Presence::Optional),
-        TensorRule::new(".weight_scale_inv", SCALE, &[ANY], "the same, as transformers names it")
-            .when(Presence::Optional),
-        TensorRule::new(".input_scale", SCALE, &[ANY], "that of inputs, if static")
-            .when(Presence::Optional),
-        TensorRule::new(".activation_scale", SCALE, &[ANY], "the same, as transformers names it")
-            .when(Presence::Optional),
+        TensorRule::new(".weight_scale", SCALE, &[ANY], "the scale"),
+        INPUT_SCALE,
         BIAS,
     ],
     packing: PACKING,
     zero_point: NO_ZERO,
     value: "weight[o, i] * weight_scale",
+    bits: &[8],
+    groups: &[],
+};
+
+/// The same under the names of transformers.
+static TENSOR_INV: Layout = Layout {
+    name: "fp8-tensor-inv",
+    tensors: &[
+        WEIGHT,
+        TensorRule::new(
+            ".weight_scale_inv",
+            SCALE,
+            &[ANY],
+            "the scale, multiplied whatever the name says",
+        ),
+        ACTIVATION_SCALE,
+        BIAS,
+    ],
+    packing: PACKING,
+    zero_point: NO_ZERO,
+    value: "weight[o, i] * weight_scale_inv",
     bits: &[8],
     groups: &[],
 };
@@ -129,6 +154,14 @@ pub(super) fn skipped(fields: &Fields<'_>, name: &str) -> Vec<Entry> {
 fn declare(fields: &mut Fields<'_>) -> Declaration {
     let block = fields.block("weight_block_size");
     let mut scheme = Scheme::of(if block.is_some() { &BLOCK } else { &TENSOR });
+    if block.is_none() {
+        scheme.layouts.push(&TENSOR_INV);
+    }
+    // Without the field, transformers takes blocks, and vLLM takes tensors.
+    if fields.is_absent("weight_block_size") {
+        scheme.layouts.push(&BLOCK);
+        scheme.block = Some((128, 128));
+    }
     scheme.block = block;
     if block.is_some() && fields.word("activation_scheme").as_deref() == Some("static") {
         let finding = Finding::new(&rule::METHOD_006, "static, with blocks", "dynamic").refused_by(

@@ -32,6 +32,7 @@ pub(super) static METHOD: Method = Method {
         Field::new("damp_percent", Kind::Number(0.0, 1.0), "of the quantizer"),
         Field::new("damp_auto_increment", Kind::Any, "of the quantizer"),
         Field::new("true_sequential", Kind::Bool, "of the quantizer"),
+        Field::new("act_group_aware", Kind::Bool, "of the quantizer"),
         Field::new("static_groups", Kind::Bool, "of the quantizer"),
         Field::new("mse", Kind::Any, "of the quantizer"),
         Field::new("meta", Kind::Object, "who quantized, and how"),
@@ -137,7 +138,7 @@ fn refusals(fields: &mut Fields<'_>, scheme: &Scheme) {
 }
 
 fn declare(fields: &mut Fields<'_>) -> Declaration {
-    let base = scheme(fields, None);
+    let mut base = scheme(fields, None);
     refusals(fields, &base);
     let mut entries = Vec::new();
     for (key, value) in fields.object("dynamic").into_iter().flatten() {
@@ -174,11 +175,16 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
             scheme: None,
         });
     }
-    if fields.word("format").as_deref() == Some("gptq_p") {
+    let format = fields.word("format").unwrap_or_default();
+    if ["gptq_p", "marlin", "bitblas"].contains(&format.as_str()) {
+        base.layouts.clear();
+        for scheme in entries.iter_mut().filter_map(|entry| entry.scheme.as_mut()) {
+            scheme.layouts.clear();
+        }
         let finding = Finding::new(
             &rule::METHOD_029,
-            "gptq_p, whose codes lie in planes",
-            "gptq or gptq_v2, to look at the values",
+            format!("{format}, whose codes lie in another order"),
+            "gptq or gptq_v2, to look at the tensors",
         );
         fields.report("format", finding);
     }
