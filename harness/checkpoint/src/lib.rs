@@ -30,6 +30,7 @@ mod dtype;
 mod files;
 mod finding;
 mod header;
+pub mod packing;
 pub mod rule;
 
 pub use checkpoint::{Checkpoint, ConfigFile, Shard};
