@@ -36,6 +36,7 @@ mod header;
 mod judge;
 pub mod method;
 mod module;
+pub mod packing;
 pub mod rule;
 mod scheme;
 mod values;
