@@ -1,9 +1,10 @@
 //! This project's own reader as a subject.
 
 use gguf_assay_cases::{
-    CheckpointValue, FileValue, MappedName, ModuleValue, NamesValue, TensorValue, sha256,
+    CheckpointValue, FileValue, MappedName, ModuleValue, NamesValue, TensorValue, WeightValue,
+    sha256,
 };
-use gguf_assay_checkpoint::{Checkpoint, Folder, Group, Judgement, QuantizedModule, judge};
+use gguf_assay_checkpoint::{Checkpoint, Folder, Group, Judgement, QuantizedModule, judge, unpack};
 use gguf_assay_format::{ByteOrder, OwnedValue, Profile, read};
 use gguf_assay_names::{Architecture, CheckpointMap, CheckpointTensor, Finding, Map};
 use gguf_assay_quant::dequantize;
@@ -11,7 +12,7 @@ use serde_json::Value as Json;
 
 use crate::{
     About, CheckpointRequest, DequantizeRequest, Failure, NamesGiven, NamesRequest, ReadRequest,
-    Subject,
+    Subject, UnpackRequest,
 };
 
 /// The reader of the crate `gguf-assay-format`, under the profile that it is asked for, the
@@ -23,7 +24,9 @@ pub struct Reference;
 impl Subject for Reference {
     fn about(&self) -> About {
         About {
-            ops: ["read", "dequantize", "map_names", "judge_checkpoint"].map(String::from).to_vec(),
+            ops: ["read", "dequantize", "map_names", "judge_checkpoint", "unpack"]
+                .map(String::from)
+                .to_vec(),
             big_endian: true,
             ..About::new("reference", env!("CARGO_PKG_VERSION"))
         }
@@ -49,10 +52,25 @@ impl Subject for Reference {
         request: &CheckpointRequest,
     ) -> Result<CheckpointValue, Failure> {
         let checkpoint = Checkpoint::open(Folder::new(&request.path))?;
-        let judgement = judge(&checkpoint, &gguf_assay_checkpoint::Options::default());
-        let faults = judgement.findings.iter().filter(|finding| finding.is_fault());
-        refuse(faults.map(ToString::to_string))?;
-        Ok(judged(&judgement))
+        Ok(judged(&in_order(&checkpoint, request.tp)?))
+    }
+
+    fn unpack(&mut self, request: &UnpackRequest) -> Result<WeightValue, Failure> {
+        let checkpoint = Checkpoint::open(Folder::new(&request.path))?;
+        let judgement = in_order(&checkpoint, None)?;
+        let mut modules = judgement.modules.iter();
+        let Some(module) = modules.find(|module| module.name == request.module) else {
+            let message = format!("{} is no quantized module", request.module);
+            return Err(Failure::Rejected { message, kind: "NotUnpacked".into() });
+        };
+        if module.packing().is_none() {
+            return Err(Failure::Unimplemented(format!("unpacking {}", module.layout.name)));
+        }
+        let weight = unpack(&checkpoint, module).map_err(|error| Failure::Rejected {
+            message: format!("{}: {error}", module.name),
+            kind: "NotUnpacked".into(),
+        })?;
+        Ok(WeightValue { shape: weight.shape, numbers: weight.numbers })
     }
 
     fn read(&mut self, request: &ReadRequest) -> Result<FileValue, Failure> {
@@ -148,6 +166,15 @@ fn refuse(findings: impl Iterator<Item = String>) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Rejected { message: lines.join("; "), kind: "Finding".into() })
+}
+
+/// The judgement of a checkpoint, unless something is wrong with it.
+fn in_order(checkpoint: &Checkpoint<Folder>, tp: Option<u32>) -> Result<Judgement, Failure> {
+    let _ = tp;
+    let judgement = judge(checkpoint, &gguf_assay_checkpoint::Options::default());
+    let faults = judgement.findings.iter().filter(|finding| finding.is_fault());
+    refuse(faults.map(ToString::to_string))?;
+    Ok(judgement)
 }
 
 /// What a checkpoint is.
