@@ -8,7 +8,9 @@ use gguf_assay_format::{
 
 use Requirement::Silent;
 
-use crate::{AnyCase, BlockCase, Case, CaseError, Corpus, NamesCase, Verdict, rules};
+use crate::{
+    AnyCase, BlockCase, Case, CaseError, CheckpointCase, Corpus, NamesCase, Verdict, rules,
+};
 
 /// Everything that is wrong with the cases, as far as their text goes; the committed files are
 /// compared by [`files::compare`](crate::files::compare). `whole` adds what only holds of the whole
@@ -44,6 +46,7 @@ pub fn lint(corpus: &Corpus, whole: bool) -> Vec<CaseError> {
             AnyCase::Read(_) => {}
             AnyCase::Dequantize(case) => check_blocks(case, &mut say),
             AnyCase::MapNames(case) => check_names(case, &mut say),
+            AnyCase::Checkpoint(case) => check_checkpoint(case, &mut say),
         }
     }
     if whole {
@@ -105,6 +108,31 @@ fn check_names(case: &NamesCase, say: &mut impl FnMut(String)) {
     }
     if !case.rule.id.starts_with("NAMES-") {
         say("its rule is one of names".into());
+    }
+}
+
+/// The fault changes something, and what is expected fits what is asked.
+fn check_checkpoint(case: &CheckpointCase, say: &mut impl FnMut(String)) {
+    let (built, without) = match (case.build(), case.build_without_fault(), case.expected()) {
+        (Ok(built), Ok(without), Ok(_)) => (built, without),
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return say(error.message),
+    };
+    if case.has_fault() && built == without {
+        say("the fault changes nothing".into());
+    }
+    let refused = *case.verdict() == Verdict::Reject;
+    if refused && !case.has_fault() && case.tp.is_none() && case.module.is_none() {
+        say("there is no fault, and it is to be refused".into());
+    }
+    if refused == case.says.is_empty() {
+        say("`says` has what a refusal has to name, in a case that is to be refused".into());
+    }
+    let accepted = *case.verdict() == Verdict::Accept;
+    if (refused && case.has_expectation()) || (accepted && !case.has_expectation()) {
+        say("`expect` has what is compared, in a case that is to be accepted".into());
+    }
+    if !gguf_assay_checkpoint::rule::rules().any(|rule| rule == case.rule) {
+        say("its rule is one of checkpoints".into());
     }
 }
 

@@ -159,19 +159,19 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
     if layout.is_none() {
         scheme.layouts.clear();
         let finding = Finding::new(
-            &rule::QUANT_029,
+            &rule::METHOD_029,
             version.clone(),
             "gemm, gemv, gemv_fast or marlin, to look at the tensors",
         );
         fields.report("version", finding);
     }
     if version != "gemm" {
-        let finding = Finding::new(&rule::QUANT_031, version.clone(), "gemm")
+        let finding = Finding::new(&rule::METHOD_031, version.clone(), "gemm")
             .refused_by(&[vllm("reads the gemm layout only, whatever the version says")]);
         fields.report("version", finding);
     }
     if ["marlin", "exllama", "ipex"].contains(&version.as_str()) {
-        let finding = Finding::new(&rule::QUANT_031, version, "gemm, gemv, gemv_fast or llm-awq")
+        let finding = Finding::new(&rule::METHOD_031, version, "gemm, gemv, gemv_fast or llm-awq")
             .refused_by(&[transformers("Invalid format '…'")]);
         fields.report("version", finding);
     }

@@ -125,7 +125,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
         let found = if four { "both 4 and 8 bits" } else { "neither 4 nor 8 bits" };
         fields.report(
             "load_in_4bit",
-            Finding::new(&rule::QUANT_006, found, "one of load_in_4bit and load_in_8bit"),
+            Finding::new(&rule::METHOD_006, found, "one of load_in_4bit and load_in_8bit"),
         );
     }
     let layout = match fields.word("bnb_4bit_quant_type").as_deref() {

@@ -286,7 +286,7 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
     if grouped && size.is_none_or(|size| size <= 0) {
         let found = size.map_or("no group_size".into(), |size| format!("group_size {size}"));
         let finding = Finding::new(
-            &rule::QUANT_006,
+            &rule::METHOD_006,
             format!("strategy {strategy} with {found}"),
             "a group_size above 0",
         )
@@ -295,7 +295,7 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
     }
     if !grouped && size.is_some_and(|size| size > 0) {
         let finding = Finding::new(
-            &rule::QUANT_006,
+            &rule::METHOD_006,
             format!("strategy {strategy} with group_size {}", size.unwrap_or_default()),
             "no group_size, or strategy group",
         )
@@ -306,7 +306,7 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
     if (strategy == "block") != block.is_some() {
         let found = if block.is_some() { "is there" } else { "is missing" };
         let finding = Finding::new(
-            &rule::QUANT_006,
+            &rule::METHOD_006,
             format!("strategy {strategy}, and block_structure {found}"),
             "both or none",
         );
@@ -318,14 +318,14 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
             let word = order.as_str().unwrap_or_default().to_ascii_lowercase();
             if !grouped {
                 let finding = Finding::new(
-                    &rule::QUANT_006,
+                    &rule::METHOD_006,
                     format!("actorder {} with strategy {strategy}", quote(order)),
                     "strategy group",
                 );
                 args.report("actorder", finding);
             } else if !["weight", "static"].contains(&word.as_str()) {
                 let finding =
-                    Finding::new(&rule::QUANT_006, quote(order), "weight, static or null")
+                    Finding::new(&rule::METHOD_006, quote(order), "weight, static or null")
                         .refused_by(&[package(
                             "actorder group, dynamic and true have been removed",
                         )]);
@@ -339,7 +339,7 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
     if layout.is_none() {
         scheme.layouts.clear();
         let finding = Finding::new(
-            &rule::QUANT_029,
+            &rule::METHOD_029,
             format!("{} with {bits} bits, {kind}", format.unwrap_or("no format")),
             "a format whose tensors are known",
         );
@@ -377,7 +377,7 @@ fn activations(args: &mut Fields<'_>, strategy: &str) {
     };
     if let Some((found, expected, says)) = complaint {
         let finding = Finding::new(
-            &rule::QUANT_006,
+            &rule::METHOD_006,
             format!("dynamic {found} with strategy {strategy}"),
             expected,
         );
@@ -402,7 +402,7 @@ fn layout(
     let size = args.positive("group_size");
     let mut refuse = |expected: &str| {
         let finding = Finding::new(
-            &rule::QUANT_006,
+            &rule::METHOD_006,
             format!("{bits} bits, {kind}, in the format {}", format.unwrap_or_default()),
             expected,
         );
@@ -476,7 +476,7 @@ fn entry(
         Ok(pattern) => Some(Entry { field, text: text.into(), pattern, scheme }),
         Err(error) => {
             let expected = "a regular expression after re:";
-            fields.report(&field, Finding::new(&rule::QUANT_026, error, expected));
+            fields.report(&field, Finding::new(&rule::METHOD_026, error, expected));
             None
         }
     }
@@ -493,7 +493,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
     for (name, group) in fields.object("config_groups").into_iter().flatten() {
         let path = format!("config_groups.{name}");
         let Some(group) = group.as_object() else {
-            let finding = Finding::new(&rule::QUANT_003, quote(group), "an object");
+            let finding = Finding::new(&rule::METHOD_003, quote(group), "an object");
             fields.report(&path, finding);
             continue;
         };
@@ -532,7 +532,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
         let symmetric = args.bool("symmetric").unwrap_or(true);
         if (bits, kind.as_str(), symmetric) != (8, "float", true) {
             let finding = Finding::new(
-                &rule::QUANT_031,
+                &rule::METHOD_031,
                 format!("{bits} bits, {kind}, symmetric {symmetric}"),
                 "8 bits, float, symmetric",
             )

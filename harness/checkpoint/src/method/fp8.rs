@@ -164,7 +164,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
     }
     scheme.block = block;
     if block.is_some() && fields.word("activation_scheme").as_deref() == Some("static") {
-        let finding = Finding::new(&rule::QUANT_006, "static, with blocks", "dynamic").refused_by(
+        let finding = Finding::new(&rule::METHOD_006, "static, with blocks", "dynamic").refused_by(
             &[vllm("The block-wise quantization only supports dynamic activation scheme")],
         );
         fields.report("activation_scheme", finding);

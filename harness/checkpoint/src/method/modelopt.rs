@@ -86,7 +86,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
     if let Some(algorithm) = fields.get("kv_cache_quant_algo")
         && !algorithm.is_string()
     {
-        let finding = Finding::new(&rule::QUANT_003, crate::config::quote(algorithm), "text")
+        let finding = Finding::new(&rule::METHOD_003, crate::config::quote(algorithm), "text")
             .refused_by(&[vllm("kv_cache_quant_algo must be a string")]);
         fields.report("kv_cache_quant_algo", finding);
     }
@@ -103,14 +103,14 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
             });
         }
         if fields.object("quantized_layers").is_none() {
-            let finding = Finding::new(&rule::QUANT_006, "MIXED_PRECISION", "quantized_layers");
+            let finding = Finding::new(&rule::METHOD_006, "MIXED_PRECISION", "quantized_layers");
             fields.report("quantized_layers", finding);
         }
     } else {
         own = scheme(&algorithm);
         if own.is_none() && ALGORITHMS.iter().any(|each| each.eq_ignore_ascii_case(&algorithm)) {
             let finding = Finding::new(
-                &rule::QUANT_029,
+                &rule::METHOD_029,
                 algorithm,
                 "FP8, NVFP4 or W4A16_NVFP4, to look at the tensors",
             );
