@@ -30,8 +30,13 @@ impl QuantizedModule {
             "awq-marlin" => PackedLayout::AwqMarlin,
             "pack-quantized" => PackedLayout::CompressedPack,
             "int-quantized" | "int-quantized-tensor" => PackedLayout::CompressedInt,
-            "float-quantized-channel" | "float-quantized-tensor" | "float-quantized-block"
-            | "fp8-block" | "fp8-tensor" | "fp8-tensor-inv" | "fp8-row" => PackedLayout::Float8,
+            "float-quantized-channel"
+            | "float-quantized-tensor"
+            | "float-quantized-block"
+            | "fp8-block"
+            | "fp8-tensor"
+            | "fp8-tensor-inv"
+            | "fp8-row" => PackedLayout::Float8,
             "nvfp4-pack-quantized" => PackedLayout::Nvfp4 { divide: true },
             "modelopt-nvfp4" => PackedLayout::Nvfp4 { divide: false },
             "mxfp4-pack-quantized" => PackedLayout::Mxfp4,
