@@ -69,6 +69,8 @@ pub struct QuantizedModule {
     pub block: Option<(u64, u64)>,
     /// Whether zero points are all the same, as declared.
     pub symmetric: Option<bool>,
+    /// Whether GPTQ's zero points are declared to be stored as they are.
+    pub zero_is_plain: bool,
     /// The rows of the weight.
     pub out_features: Option<u64>,
     /// Its columns.
@@ -716,6 +718,7 @@ impl QuantizedModule {
             group: sizes.group,
             block: sizes.block,
             symmetric: scheme.symmetric,
+            zero_is_plain: scheme.zero_is_plain,
             out_features: weight.out_features,
             in_features: weight.in_features,
             experts: weight.experts,

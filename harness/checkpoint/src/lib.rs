@@ -36,8 +36,10 @@ mod header;
 mod judge;
 pub mod method;
 mod module;
+pub mod packing;
 pub mod rule;
 mod scheme;
+mod unpack;
 mod values;
 
 pub use checkpoint::{Checkpoint, ConfigFile, Shard};
@@ -48,3 +50,4 @@ pub use header::{Header, TensorRecord};
 pub use judge::{Judgement, Options, QuantizedModule, judge};
 pub use module::Module;
 pub use scheme::{Declaration, Entry, Group, Pattern, Scheme};
+pub use unpack::Matrix;
