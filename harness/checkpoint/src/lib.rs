@@ -26,6 +26,7 @@
 )]
 
 mod checkpoint;
+mod compare;
 mod config;
 mod describe;
 mod dtype;
@@ -43,6 +44,7 @@ mod unpack;
 mod values;
 
 pub use checkpoint::{Checkpoint, ConfigFile, Shard};
+pub use compare::{Compared, compare};
 pub use dtype::Dtype;
 pub use files::{Files, Folder, MemoryFiles};
 pub use finding::{Finding, Refusal};
