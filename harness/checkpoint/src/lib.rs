@@ -30,6 +30,8 @@ mod dtype;
 mod files;
 mod finding;
 mod header;
+mod index;
+mod json;
 pub mod rule;
 
 pub use checkpoint::{Checkpoint, ConfigFile, Shard};
