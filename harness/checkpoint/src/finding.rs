@@ -18,6 +18,8 @@ pub struct Finding {
     pub field: Option<String>,
     /// The module: `model.layers.0.mlp.down_proj`.
     pub module: Option<String>,
+    /// Other modules of which the very same is to be said.
+    pub others: Vec<String>,
     /// The tensor.
     pub tensor: Option<String>,
     /// What is there.
@@ -50,6 +52,7 @@ impl Finding {
             offset: None,
             field: None,
             module: None,
+            others: Vec::new(),
             tensor: None,
             found: found.into(),
             expected: expected.into(),
