@@ -123,7 +123,7 @@ impl<'a> Fields<'a> {
         let unknown: Vec<&str> = unknown.map(String::as_str).collect();
         if !unknown.is_empty() {
             let finding = Finding::new(
-                &rule::QUANT_004,
+                &rule::METHOD_004,
                 printable(&unknown.join(", "), 400),
                 format!("fields of {}; these are not looked at", method.name),
             );
@@ -150,7 +150,7 @@ impl<'a> Fields<'a> {
         fields.check();
         for (name, value) in object {
             if !table.iter().any(|field| field.name == name) {
-                let finding = Finding::new(&rule::QUANT_003, quote(value), "no such field here");
+                let finding = Finding::new(&rule::METHOD_003, quote(value), "no such field here");
                 let finding = fields.place(finding, &printable(name, QUOTED));
                 fields.findings.push(finding);
             }
@@ -163,13 +163,13 @@ impl<'a> Fields<'a> {
             match self.entry(field) {
                 Some((name, value)) if !fits(field.kind, value) => {
                     let finding =
-                        Finding::new(&rule::QUANT_003, quote(value), field.kind.to_string());
+                        Finding::new(&rule::METHOD_003, quote(value), field.kind.to_string());
                     let finding = self.place(finding, name);
                     self.findings.push(finding);
                 }
                 None if field.required => {
                     let finding = Finding::new(
-                        &rule::QUANT_002,
+                        &rule::METHOD_002,
                         "not there",
                         format!("{}: {}", field.what, field.kind),
                     );

@@ -69,6 +69,8 @@ pub struct QuantizedModule {
     pub block: Option<(u64, u64)>,
     /// Whether zero points are all the same, as declared.
     pub symmetric: Option<bool>,
+    /// Whether GPTQ's zero points are declared to be stored as they are.
+    pub zero_is_plain: bool,
     /// The rows of the weight.
     pub out_features: Option<u64>,
     /// Its columns.
@@ -123,18 +125,21 @@ fn method(declared: &Declared<'_>, findings: &mut Vec<Finding>) -> Option<&'stat
         names.join(", ")
     };
     if declared.file == "config.json" && declared.path.contains('.') {
-        let finding =
-            Finding::new(&rule::QUANT_023, declared.path.clone(), "quantization_config at the top");
+        let finding = Finding::new(
+            &rule::METHOD_023,
+            declared.path.clone(),
+            "quantization_config at the top",
+        );
         findings.push(finding.in_file(declared.file).of_field(declared.path.clone()));
     }
     let field = declared.field("quant_method");
     let Some(name) = declared.method else {
-        let finding = Finding::new(&rule::QUANT_001, "no quant_method", known());
+        let finding = Finding::new(&rule::METHOD_001, "no quant_method", known());
         findings.push(finding.in_file(declared.file).of_field(field));
         return None;
     };
     if name == "torchao" {
-        let finding = Finding::new(&rule::QUANT_029, "torchao", known());
+        let finding = Finding::new(&rule::METHOD_029, "torchao", known());
         findings.push(finding.in_file(declared.file).of_field(field));
         return None;
     }
@@ -142,7 +147,7 @@ fn method(declared: &Declared<'_>, findings: &mut Vec<Finding>) -> Option<&'stat
     let method = Method::find(name);
     if method.is_none() {
         let name = printable(name, 80);
-        let finding = Finding::new(&rule::QUANT_001, format!("\"{name}\""), known());
+        let finding = Finding::new(&rule::METHOD_001, format!("\"{name}\""), known());
         findings.push(finding.in_file(declared.file).of_field(field));
     }
     method
@@ -177,7 +182,7 @@ fn agree(first: &Declared<'_>, others: &[Declared<'_>], findings: &mut Vec<Findi
             };
             if one != two {
                 let expected = format!("{}, as {} says", quote(&one), first.file);
-                let finding = Finding::new(&rule::QUANT_005, quote(&two), expected);
+                let finding = Finding::new(&rule::METHOD_005, quote(&two), expected);
                 findings.push(finding.in_file(other.file).of_field(other.field(name)));
             }
         }
@@ -274,7 +279,7 @@ impl<F: Files> Judge<'_, F> {
                         ),
                         None => "a plain weight: no entry includes it".into(),
                     };
-                    let finding = Finding::new(&rule::QUANT_019, found, expected);
+                    let finding = Finding::new(&rule::METHOD_019, found, expected);
                     let mut finding = finding.in_file(declared.file).of_module(module.name);
                     finding.field = field;
                     self.push(finding);
@@ -293,7 +298,7 @@ impl<F: Files> Judge<'_, F> {
                         ),
                         None => "quantized".into(),
                     };
-                    let finding = Finding::new(&rule::QUANT_020, "a plain weight", expected);
+                    let finding = Finding::new(&rule::METHOD_020, "a plain weight", expected);
                     let mut finding = finding.in_file(declared.file).of_module(module.name);
                     finding.field = field;
                     self.push(finding);
@@ -318,7 +323,7 @@ impl<F: Files> Judge<'_, F> {
             && judgement.method.is_some_and(|method| !method.layouts.is_empty())
         {
             let finding = Finding::new(
-                &rule::QUANT_020,
+                &rule::METHOD_020,
                 "no module is quantized",
                 "at least one, since a method is declared",
             );
@@ -401,7 +406,7 @@ impl<F: Files> Judge<'_, F> {
             Some((rows, columns)) => format!("[{rows}, {columns}], as the other tensors have it"),
             None => "the shape of the weight".into(),
         };
-        let mut finding = Finding::new(&rule::QUANT_018, found, expected).of_module(module.name);
+        let mut finding = Finding::new(&rule::METHOD_018, found, expected).of_module(module.name);
         finding.tensor.clone_from(&stated.tensor);
         self.push(finding);
     }
@@ -417,7 +422,7 @@ impl<F: Files> Judge<'_, F> {
                 };
                 if needed {
                     let finding = Finding::new(
-                        &rule::QUANT_007,
+                        &rule::METHOD_007,
                         format!("no {}{}", module.name, rule.suffix),
                         format!("{}: {}", layout.name, rule.what),
                     );
@@ -429,14 +434,14 @@ impl<F: Files> Judge<'_, F> {
             if !rule.dtypes.contains(&tensor.dtype) {
                 let dtypes: Vec<&str> = rule.dtypes.iter().map(|dtype| dtype.name).collect();
                 let expected = format!("{}: {}", dtypes.join(", "), rule.what);
-                let finding = Finding::new(&rule::QUANT_008, tensor.dtype.name, expected);
+                let finding = Finding::new(&rule::METHOD_008, tensor.dtype.name, expected);
                 self.push(finding.of_module(module.name).of_tensor(tensor.name.clone()));
             }
         }
         for (suffix, tensor) in &module.tensors {
             if layout.tensor(suffix).is_none() {
                 let finding = Finding::new(
-                    &rule::QUANT_030,
+                    &rule::METHOD_030,
                     shown(tensor),
                     format!("no such tensor: {} has none", layout.name),
                 );
@@ -453,7 +458,7 @@ impl<F: Files> Judge<'_, F> {
             && !in_features.is_multiple_of(size)
         {
             let finding = Finding::new(
-                &rule::QUANT_014,
+                &rule::METHOD_014,
                 format!("in_features {in_features} in groups of {size}"),
                 "a group size that divides it",
             );
@@ -475,7 +480,7 @@ impl<F: Files> Judge<'_, F> {
             let total = length.saturating_mul(module.bits);
             if !total.is_multiple_of(bits) {
                 let finding = Finding::new(
-                    &rule::QUANT_015,
+                    &rule::METHOD_015,
                     format!("{name} {length} with {} bits: {total} bits", module.bits),
                     format!("a multiple of {bits}"),
                 );
@@ -538,7 +543,7 @@ impl<F: Files> Judge<'_, F> {
                 let shape = tensor.map(|tensor| tensor.shape.clone()).unwrap_or_default();
                 let turned: Vec<u64> = shape.iter().rev().copied().collect();
                 let finding = Finding::new(
-                    &rule::QUANT_013,
+                    &rule::METHOD_013,
                     format!("{shape:?}"),
                     format!("{turned:?}, with which all tensors of the module fit"),
                 );
@@ -547,7 +552,7 @@ impl<F: Files> Judge<'_, F> {
             }
             Some(Explanation::Bits(bits)) => self.push(in_config(
                 Finding::new(
-                    &rule::QUANT_010,
+                    &rule::METHOD_010,
                     format!("bits {}", sizes.bits),
                     format!("bits {bits}, with which all tensors fit"),
                 ),
@@ -555,7 +560,7 @@ impl<F: Files> Judge<'_, F> {
             )),
             Some(Explanation::Group(group)) => self.push(in_config(
                 Finding::new(
-                    &rule::QUANT_011,
+                    &rule::METHOD_011,
                     format!("{group_field} {declared_group}"),
                     format!("{group_field} {group}, with which all tensors fit"),
                 ),
@@ -563,7 +568,7 @@ impl<F: Files> Judge<'_, F> {
             )),
             Some(Explanation::Both(bits, group)) => self.push(in_config(
                 Finding::new(
-                    &rule::QUANT_010,
+                    &rule::METHOD_010,
                     format!("bits {} and {group_field} {declared_group}", sizes.bits),
                     format!("bits {bits} and {group_field} {group}, with which all tensors fit"),
                 ),
@@ -571,7 +576,7 @@ impl<F: Files> Judge<'_, F> {
             )),
             Some(Explanation::Layout(layout)) => {
                 let finding = Finding::new(
-                    &rule::QUANT_012,
+                    &rule::METHOD_012,
                     format!("declared {}", misfit.layout.name),
                     format!("{layout}, with which all tensors fit"),
                 );
@@ -581,7 +586,7 @@ impl<F: Files> Judge<'_, F> {
             None => {
                 for mismatch in &misfit.fit.mismatches {
                     let finding = Finding::new(
-                        &rule::QUANT_009,
+                        &rule::METHOD_009,
                         format!("{:?}", mismatch.found),
                         format!(
                             "{} ({}, bits {}, group {declared_group})",
@@ -616,7 +621,7 @@ impl<F: Files> Judge<'_, F> {
                 printable(other, 120)
             );
             let finding = Finding::new(
-                &rule::QUANT_022,
+                &rule::METHOD_022,
                 found,
                 format!("{} alike, or an entry that leaves some out", printable(kind, 120)),
             );
@@ -665,7 +670,7 @@ impl<F: Files> Judge<'_, F> {
                 expected = format!("{expected}; the nearest is {}", printable(near, 120));
             }
             let text = printable(&entry.text, 120);
-            let finding = Finding::new(&rule::QUANT_021, format!("\"{text}\""), expected);
+            let finding = Finding::new(&rule::METHOD_021, format!("\"{text}\""), expected);
             self.push(finding.in_file(declared.file).of_field(declared.field(&entry.field)));
         }
     }
@@ -681,7 +686,7 @@ impl<F: Files> Judge<'_, F> {
             judgement.modules.push(QuantizedModule::new(module, layout, sizes, &scheme, weight));
             if none {
                 let finding = Finding::new(
-                    &rule::QUANT_024,
+                    &rule::METHOD_024,
                     format!(
                         "tensors of {}, {} bits, group {}",
                         layout.name, sizes.bits, sizes.group
@@ -713,6 +718,7 @@ impl QuantizedModule {
             group: sizes.group,
             block: sizes.block,
             symmetric: scheme.symmetric,
+            zero_is_plain: scheme.zero_is_plain,
             out_features: weight.out_features,
             in_features: weight.in_features,
             experts: weight.experts,

@@ -105,7 +105,7 @@ pub(crate) fn judge<F: Files>(
         let dtype = checkpoint.tensor(name).map(|tensor| tensor.dtype);
         if let Some(place) = dtype.and_then(|dtype| not_finite(dtype, &bytes)) {
             let finding = Finding::new(
-                &rule::QUANT_025,
+                &rule::METHOD_025,
                 format!("a number that is not finite, at element {place}"),
                 "finite numbers",
             );
@@ -160,7 +160,7 @@ fn zero_points(
         format!("{word:#010x}, which is not the middle in each field")
     };
     let finding = Finding::new(
-        &rule::QUANT_016,
+        &rule::METHOD_016,
         what,
         format!("{expected:#010x}: symmetric codes of {} bits in {declared}", module.bits),
     );
@@ -195,7 +195,7 @@ fn groups(
         let known = u64::try_from(group).ok().filter(|group| *group < count);
         let Some(group) = known else {
             let finding = Finding::new(
-                &rule::QUANT_017,
+                &rule::METHOD_017,
                 format!("group {group} of input {place}"),
                 format!("one of {count} groups"),
             );
@@ -210,7 +210,7 @@ fn groups(
         && scheme.act_order == Some(false)
     {
         let finding = Finding::new(
-            &rule::QUANT_017,
+            &rule::METHOD_017,
             format!("group {group} of input {place}, with desc_act false"),
             format!("group {}, or desc_act true", place.checked_div(size).unwrap_or_default()),
         );

@@ -45,7 +45,7 @@ pub(super) static METHOD: Method = Method {
         if layout.is_none() {
             scheme.layouts.clear();
             let finding = Finding::new(
-                &rule::QUANT_029,
+                &rule::METHOD_029,
                 packing,
                 "auto_round:auto_gptq or auto_round:auto_awq, to look at the tensors",
             );

@@ -7,6 +7,7 @@ use super::{
 use crate::config::Fields;
 use crate::dtype::Dtype;
 use crate::finding::Finding;
+use crate::packing::PackedLayout;
 use crate::rule;
 use crate::scheme::{Declaration, Group, Scheme};
 
@@ -41,6 +42,7 @@ macro_rules! four_bits {
     ($name:literal, $state:literal, $value:literal) => {
         Layout {
             name: $name,
+            packed: PackedLayout::Bnb4,
             tensors: &[
                 TensorRule::new(
                     ".weight",
@@ -104,6 +106,7 @@ static FP4: Layout = four_bits!(
 
 static INT8: Layout = Layout {
     name: "bnb-int8",
+    packed: PackedLayout::BnbInt8,
     tensors: &[
         TensorRule::new(".weight", &[Dtype::I8], &[OUT, IN], "integers"),
         TensorRule::new(".SCB", &[Dtype::F32], &[OUT], "the largest number of each row"),
@@ -125,7 +128,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
         let found = if four { "both 4 and 8 bits" } else { "neither 4 nor 8 bits" };
         fields.report(
             "load_in_4bit",
-            Finding::new(&rule::QUANT_006, found, "one of load_in_4bit and load_in_8bit"),
+            Finding::new(&rule::METHOD_006, found, "one of load_in_4bit and load_in_8bit"),
         );
     }
     let layout = match fields.word("bnb_4bit_quant_type").as_deref() {

@@ -7,6 +7,7 @@ use super::{TensorRule, Term, vllm};
 use crate::config::{Fields, quote};
 use crate::dtype::Dtype;
 use crate::finding::{Finding, Refusal};
+use crate::packing::PackedLayout;
 use crate::rule;
 use crate::scheme::{Declaration, Entry, Group, Pattern, Scheme};
 
@@ -94,6 +95,7 @@ const NIBBLES: &str = "two codes in a byte, the even one in the low nibble";
 
 pub(super) static PACK: Layout = Layout {
     name: "pack-quantized",
+    packed: PackedLayout::CompressedPack,
     tensors: &[
         TensorRule::new(
             ".weight_packed",
@@ -129,6 +131,7 @@ pub(super) static PACK: Layout = Layout {
 
 static INT: Layout = Layout {
     name: "int-quantized",
+    packed: PackedLayout::CompressedInt,
     tensors: &[
         TensorRule::new(".weight", &[Dtype::I8], &[OUT, IN], "integers"),
         TensorRule::new(".weight_scale", FLOATS, &[OUT, GROUPS], "scales"),
@@ -147,6 +150,7 @@ static INT: Layout = Layout {
 
 static INT_TENSOR: Layout = Layout {
     name: "int-quantized-tensor",
+    packed: PackedLayout::CompressedInt,
     tensors: &[
         TensorRule::new(".weight", &[Dtype::I8], &[OUT, IN], "integers"),
         TensorRule::new(".weight_scale", FLOATS, &[ONE], "the scale"),
@@ -165,6 +169,7 @@ static INT_TENSOR: Layout = Layout {
 
 static FLOAT_CHANNEL: Layout = Layout {
     name: "float-quantized-channel",
+    packed: PackedLayout::Float8,
     tensors: &[
         FP8,
         TensorRule::new(".weight_scale", FLOATS, &[OUT, ONE], "scales"),
@@ -180,6 +185,7 @@ static FLOAT_CHANNEL: Layout = Layout {
 
 static FLOAT_TENSOR: Layout = Layout {
     name: "float-quantized-tensor",
+    packed: PackedLayout::Float8,
     tensors: &[
         FP8,
         TensorRule::new(".weight_scale", FLOATS, &[ONE], "the scale"),
@@ -195,6 +201,7 @@ static FLOAT_TENSOR: Layout = Layout {
 
 static FLOAT_BLOCK: Layout = Layout {
     name: "float-quantized-block",
+    packed: PackedLayout::Float8,
     tensors: &[
         FP8,
         TensorRule::new(
@@ -215,6 +222,7 @@ static FLOAT_BLOCK: Layout = Layout {
 
 static NVFP4: Layout = Layout {
     name: "nvfp4-pack-quantized",
+    packed: PackedLayout::Nvfp4 { divide: true },
     tensors: &[
         TensorRule::new(
             ".weight_packed",
@@ -242,6 +250,7 @@ static NVFP4: Layout = Layout {
 
 static MXFP4: Layout = Layout {
     name: "mxfp4-pack-quantized",
+    packed: PackedLayout::Mxfp4,
     tensors: &[
         TensorRule::new(
             ".weight_packed",
@@ -286,7 +295,7 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
     if grouped && size.is_none_or(|size| size <= 0) {
         let found = size.map_or("no group_size".into(), |size| format!("group_size {size}"));
         let finding = Finding::new(
-            &rule::QUANT_006,
+            &rule::METHOD_006,
             format!("strategy {strategy} with {found}"),
             "a group_size above 0",
         )
@@ -295,7 +304,7 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
     }
     if !grouped && size.is_some_and(|size| size > 0) {
         let finding = Finding::new(
-            &rule::QUANT_006,
+            &rule::METHOD_006,
             format!("strategy {strategy} with group_size {}", size.unwrap_or_default()),
             "no group_size, or strategy group",
         )
@@ -306,7 +315,7 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
     if (strategy == "block") != block.is_some() {
         let found = if block.is_some() { "is there" } else { "is missing" };
         let finding = Finding::new(
-            &rule::QUANT_006,
+            &rule::METHOD_006,
             format!("strategy {strategy}, and block_structure {found}"),
             "both or none",
         );
@@ -318,14 +327,14 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
             let word = order.as_str().unwrap_or_default().to_ascii_lowercase();
             if !grouped {
                 let finding = Finding::new(
-                    &rule::QUANT_006,
+                    &rule::METHOD_006,
                     format!("actorder {} with strategy {strategy}", quote(order)),
                     "strategy group",
                 );
                 args.report("actorder", finding);
             } else if !["weight", "static"].contains(&word.as_str()) {
                 let finding =
-                    Finding::new(&rule::QUANT_006, quote(order), "weight, static or null")
+                    Finding::new(&rule::METHOD_006, quote(order), "weight, static or null")
                         .refused_by(&[package(
                             "actorder group, dynamic and true have been removed",
                         )]);
@@ -339,7 +348,7 @@ fn weights(args: &mut Fields<'_>, format: Option<&str>) -> Scheme {
     if layout.is_none() {
         scheme.layouts.clear();
         let finding = Finding::new(
-            &rule::QUANT_029,
+            &rule::METHOD_029,
             format!("{} with {bits} bits, {kind}", format.unwrap_or("no format")),
             "a format whose tensors are known",
         );
@@ -377,7 +386,7 @@ fn activations(args: &mut Fields<'_>, strategy: &str) {
     };
     if let Some((found, expected, says)) = complaint {
         let finding = Finding::new(
-            &rule::QUANT_006,
+            &rule::METHOD_006,
             format!("dynamic {found} with strategy {strategy}"),
             expected,
         );
@@ -402,7 +411,7 @@ fn layout(
     let size = args.positive("group_size");
     let mut refuse = |expected: &str| {
         let finding = Finding::new(
-            &rule::QUANT_006,
+            &rule::METHOD_006,
             format!("{bits} bits, {kind}, in the format {}", format.unwrap_or_default()),
             expected,
         );
@@ -476,7 +485,7 @@ fn entry(
         Ok(pattern) => Some(Entry { field, text: text.into(), pattern, scheme }),
         Err(error) => {
             let expected = "a regular expression after re:";
-            fields.report(&field, Finding::new(&rule::QUANT_026, error, expected));
+            fields.report(&field, Finding::new(&rule::METHOD_026, error, expected));
             None
         }
     }
@@ -493,7 +502,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
     for (name, group) in fields.object("config_groups").into_iter().flatten() {
         let path = format!("config_groups.{name}");
         let Some(group) = group.as_object() else {
-            let finding = Finding::new(&rule::QUANT_003, quote(group), "an object");
+            let finding = Finding::new(&rule::METHOD_003, quote(group), "an object");
             fields.report(&path, finding);
             continue;
         };
@@ -532,7 +541,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
         let symmetric = args.bool("symmetric").unwrap_or(true);
         if (bits, kind.as_str(), symmetric) != (8, "float", true) {
             let finding = Finding::new(
-                &rule::QUANT_031,
+                &rule::METHOD_031,
                 format!("{bits} bits, {kind}, symmetric {symmetric}"),
                 "8 bits, float, symmetric",
             )

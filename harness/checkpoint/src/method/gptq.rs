@@ -7,6 +7,7 @@ use super::{Dim, Term, vllm};
 use crate::config::{Fields, quote};
 use crate::dtype::Dtype;
 use crate::finding::Finding;
+use crate::packing::PackedLayout;
 use crate::rule;
 use crate::scheme::{Declaration, Entry, Group, Pattern, Scheme};
 
@@ -58,6 +59,7 @@ pub(super) static METHOD: Method = Method {
 
 pub(super) static GPTQ: Layout = Layout {
     name: "gptq",
+    packed: PackedLayout::Gptq { v2: false },
     tensors: &[
         TensorRule::new(
             ".qweight",
@@ -110,17 +112,18 @@ fn scheme(fields: &Fields<'_>, base: Option<&Scheme>) -> Scheme {
 /// What loaders are known to refuse.
 fn refusals(fields: &mut Fields<'_>, scheme: &Scheme) {
     if scheme.act_order == Some(true) && scheme.group != Group::Row {
-        let finding = Finding::new(&rule::QUANT_031, "true with groups", "false, or group_size -1")
-            .refused_by(&[vllm(
-                "GPTQ group activation ordering (desc_act=True) is no longer supported",
-            )]);
+        let finding =
+            Finding::new(&rule::METHOD_031, "true with groups", "false, or group_size -1")
+                .refused_by(&[vllm(
+                    "GPTQ group activation ordering (desc_act=True) is no longer supported",
+                )]);
         fields.report("desc_act", finding);
     }
     let usual = [4, 8].contains(&scheme.bits) && scheme.symmetric.unwrap_or(true);
     if !usual {
         let symmetric = if scheme.symmetric == Some(false) { "asymmetric" } else { "symmetric" };
         let finding = Finding::new(
-            &rule::QUANT_031,
+            &rule::METHOD_031,
             format!("{} bits, {symmetric}", scheme.bits),
             "4 or 8 bits, symmetric",
         )
@@ -130,7 +133,7 @@ fn refusals(fields: &mut Fields<'_>, scheme: &Scheme) {
     if let Group::Size(size) = scheme.group
         && ![32, 64, 128].contains(&size)
     {
-        let finding = Finding::new(&rule::QUANT_031, size.to_string(), "-1, 32, 64 or 128")
+        let finding = Finding::new(&rule::METHOD_031, size.to_string(), "-1, 32, 64 or 128")
             .refused_by(&[vllm("Marlin kernels have group sizes -1, 32, 64 and 128")]);
         fields.report("group_size", finding);
     }
@@ -147,13 +150,13 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
             None => (false, key.strip_prefix("+:").unwrap_or(key)),
         };
         let Some(overrides) = value.as_object() else {
-            fields.report(&field, Finding::new(&rule::QUANT_003, quote(value), "an object"));
+            fields.report(&field, Finding::new(&rule::METHOD_003, quote(value), "an object"));
             continue;
         };
         let pattern = match Pattern::expression(text) {
             Ok(pattern) => pattern,
             Err(error) => {
-                let finding = Finding::new(&rule::QUANT_026, error, "a regular expression");
+                let finding = Finding::new(&rule::METHOD_026, error, "a regular expression");
                 fields.report(&field, finding);
                 continue;
             }
@@ -181,7 +184,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
             scheme.layouts.clear();
         }
         let finding = Finding::new(
-            &rule::QUANT_029,
+            &rule::METHOD_029,
             format!("{format}, whose codes lie in another order"),
             "gptq or gptq_v2, to look at the tensors",
         );

@@ -24,14 +24,14 @@ pub(super) static METHOD: Method = Method {
                 }
                 None => fields.report(
                     "quant_config.weight_quant_params",
-                    Finding::new(&rule::QUANT_002, "not there", "nbits, group_size and axis"),
+                    Finding::new(&rule::METHOD_002, "not there", "nbits, group_size and axis"),
                 ),
             }
         }
         fields.report(
             "quant_config",
             Finding::new(
-                &rule::QUANT_029,
+                &rule::METHOD_029,
                 "HQQ",
                 "GPTQ, AWQ, compressed-tensors, FP8, bitsandbytes or MXFP4, to look at the tensors",
             ),

@@ -6,6 +6,7 @@ use super::{TensorRule, vllm};
 use crate::config::Fields;
 use crate::dtype::Dtype;
 use crate::finding::Finding;
+use crate::packing::PackedLayout;
 use crate::rule;
 use crate::scheme::{Declaration, Entry, Pattern, Scheme};
 
@@ -44,6 +45,7 @@ const ALGORITHMS: &[&str] = &[
 
 static NVFP4: Layout = Layout {
     name: "modelopt-nvfp4",
+    packed: PackedLayout::Nvfp4 { divide: false },
     tensors: &[
         TensorRule::new(
             ".weight",
@@ -86,7 +88,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
     if let Some(algorithm) = fields.get("kv_cache_quant_algo")
         && !algorithm.is_string()
     {
-        let finding = Finding::new(&rule::QUANT_003, crate::config::quote(algorithm), "text")
+        let finding = Finding::new(&rule::METHOD_003, crate::config::quote(algorithm), "text")
             .refused_by(&[vllm("kv_cache_quant_algo must be a string")]);
         fields.report("kv_cache_quant_algo", finding);
     }
@@ -103,14 +105,14 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
             });
         }
         if fields.object("quantized_layers").is_none() {
-            let finding = Finding::new(&rule::QUANT_006, "MIXED_PRECISION", "quantized_layers");
+            let finding = Finding::new(&rule::METHOD_006, "MIXED_PRECISION", "quantized_layers");
             fields.report("quantized_layers", finding);
         }
     } else {
         own = scheme(&algorithm);
         if own.is_none() && ALGORITHMS.iter().any(|each| each.eq_ignore_ascii_case(&algorithm)) {
             let finding = Finding::new(
-                &rule::QUANT_029,
+                &rule::METHOD_029,
                 algorithm,
                 "FP8, NVFP4 or W4A16_NVFP4, to look at the tensors",
             );

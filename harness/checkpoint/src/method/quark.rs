@@ -25,7 +25,7 @@ pub(super) static METHOD: Method = Method {
         fields.report(
             "quant_method",
             Finding::new(
-                &rule::QUANT_029,
+                &rule::METHOD_029,
                 "quark",
                 "GPTQ, AWQ, compressed-tensors, FP8, bitsandbytes or MXFP4, to look at the tensors",
             ),
