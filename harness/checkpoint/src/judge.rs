@@ -69,7 +69,7 @@ pub struct QuantizedModule {
     pub block: Option<(u64, u64)>,
     /// Whether zero points are all the same, as declared.
     pub symmetric: Option<bool>,
-    /// Whether GPTQ's zero points are stored as they are, not less one, as declared.
+    /// Whether GPTQ's zero points are declared to be stored as they are.
     pub zero_is_plain: bool,
     /// The rows of the weight.
     pub out_features: Option<u64>,

@@ -26,6 +26,7 @@
 )]
 
 mod checkpoint;
+mod compare;
 mod config;
 mod describe;
 mod dtype;
@@ -33,6 +34,8 @@ mod files;
 mod finding;
 mod fit;
 mod header;
+mod index;
+mod json;
 mod judge;
 pub mod method;
 mod module;
@@ -43,6 +46,7 @@ mod unpack;
 mod values;
 
 pub use checkpoint::{Checkpoint, ConfigFile, Shard};
+pub use compare::{Compared, compare};
 pub use dtype::Dtype;
 pub use files::{Files, Folder, MemoryFiles};
 pub use finding::{Finding, Refusal};
@@ -50,4 +54,4 @@ pub use header::{Header, TensorRecord};
 pub use judge::{Judgement, Options, QuantizedModule, judge};
 pub use module::Module;
 pub use scheme::{Declaration, Entry, Group, Pattern, Scheme};
-pub use unpack::{Weight, unpack};
+pub use unpack::Matrix;

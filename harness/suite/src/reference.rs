@@ -4,7 +4,7 @@ use gguf_assay_cases::{
     CheckpointValue, FileValue, MappedName, ModuleValue, NamesValue, TensorValue, WeightValue,
     sha256,
 };
-use gguf_assay_checkpoint::{Checkpoint, Folder, Group, Judgement, QuantizedModule, judge, unpack};
+use gguf_assay_checkpoint::{Checkpoint, Folder, Group, Judgement, QuantizedModule, judge};
 use gguf_assay_format::{ByteOrder, OwnedValue, Profile, read};
 use gguf_assay_names::{Architecture, CheckpointMap, CheckpointTensor, Finding, Map};
 use gguf_assay_quant::dequantize;
@@ -63,10 +63,7 @@ impl Subject for Reference {
             let message = format!("{} is no quantized module", request.module);
             return Err(Failure::Rejected { message, kind: "NotUnpacked".into() });
         };
-        if module.packing().is_none() {
-            return Err(Failure::Unimplemented(format!("unpacking {}", module.layout.name)));
-        }
-        let weight = unpack(&checkpoint, module).map_err(|error| Failure::Rejected {
+        let weight = checkpoint.unpack(module).map_err(|error| Failure::Rejected {
             message: format!("{}: {error}", module.name),
             kind: "NotUnpacked".into(),
         })?;

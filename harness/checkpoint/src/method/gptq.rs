@@ -7,6 +7,7 @@ use super::{Dim, Term, vllm};
 use crate::config::{Fields, quote};
 use crate::dtype::Dtype;
 use crate::finding::Finding;
+use crate::packing::PackedLayout;
 use crate::rule;
 use crate::scheme::{Declaration, Entry, Group, Pattern, Scheme};
 
@@ -58,6 +59,7 @@ pub(super) static METHOD: Method = Method {
 
 pub(super) static GPTQ: Layout = Layout {
     name: "gptq",
+    packed: PackedLayout::Gptq { v2: false },
     tensors: &[
         TensorRule::new(
             ".qweight",
