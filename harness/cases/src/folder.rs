@@ -715,7 +715,8 @@ impl Folder {
             let edits: Vec<&Edit> = at(Stage::Header).filter(|edit| edit.is_of(name)).collect();
             files.insert(name.to_owned(), safetensors(&tensors, &edits)?);
         }
-        if let Some(edit) = at(Stage::Header).find(|edit| !files.keys().any(|file| edit.is_of(file)))
+        if let Some(edit) =
+            at(Stage::Header).find(|edit| !files.keys().any(|file| edit.is_of(file)))
         {
             return Err(format!("there is no file for {edit:?}"));
         }

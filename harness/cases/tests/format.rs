@@ -327,7 +327,10 @@ fn changes_of_checkpoints() {
     assert_eq!((names.as_object().unwrap().len(), data.len()), (1 + 8, 2 * (32 + 4 + 16 + 32)));
     assert_eq!(names["m.1.qweight"]["data_offsets"], serde_json::json!([32, 64]));
     assert_eq!(data[..8], [0x10, 0x32, 0x54, 0x76, 0x10, 0x32, 0x54, 0x76]);
-    assert_eq!(tensors(&fault("{ tensor = \"m.0.*\", drop = true }")).as_object().unwrap().len(), 5);
+    assert_eq!(
+        tensors(&fault("{ tensor = \"m.0.*\", drop = true }")).as_object().unwrap().len(),
+        5
+    );
     let renamed = tensors(&fault("{ tensor = \"m.{0,1}.qzeros\", rename = \"n.zeros\" }"));
     assert!(renamed.get("m.0.qzeros").is_none() && renamed.get("n.zeros").is_some());
     let copied = tensors(&fault("{ tensor = \"m.0.*\", copy = \"m.2.*\" }"));
@@ -371,12 +374,11 @@ fn changes_of_checkpoints() {
 /// What is wrong with the text of a case about a checkpoint is told.
 #[test]
 fn cases_of_checkpoints_that_are_not_sound() {
-    let complaint = |lines: &str| {
-        match Corpus::from_toml("checkpoint/area.toml", &checkpoint_case(lines)) {
+    let complaint =
+        |lines: &str| match Corpus::from_toml("checkpoint/area.toml", &checkpoint_case(lines)) {
             Err(error) => error.to_string(),
             Ok(corpus) => lint(&corpus, false).iter().map(ToString::to_string).collect(),
-        }
-    };
+        };
     let accepted = "expect = { method = \"gptq\" }";
     assert_eq!(complaint(accepted), "");
     let rejected = |fault: &str| {
@@ -392,7 +394,10 @@ fn cases_of_checkpoints_that_are_not_sound() {
         ("{ set = \"model_type\" }", "needs `to`"),
         ("{ set = \"x\", to = 1, file = \"x.json\" }", "there is no `x.json`"),
         ("{ remove = \"x\" }", "there is no `x`"),
-        ("{ remove = \"quantization_config.ignore.2\" }", "there is no `quantization_config.ignore"),
+        (
+            "{ remove = \"quantization_config.ignore.2\" }",
+            "there is no `quantization_config.ignore",
+        ),
         ("{ explode = true }", "no kind of change"),
         ("{ tensor = \"n\", drop = true }", "no tensor `n`; there are m.0.qweight"),
         ("{ tensor = \"m.0.scales\" }", "what is changed"),
@@ -443,11 +448,11 @@ fn cases_of_checkpoints_that_are_not_sound() {
         ("[[base]]\nname", "[[base]]\nname = \"small\"\n[[base]]\nname", "two of this name"),
         ("{0..1}", "{0..1", "without its"),
     ] {
-        let complaint = match Corpus::from_toml("checkpoint/area.toml", &sound.replacen(from, to, 1))
-        {
-            Err(error) => error.to_string(),
-            Ok(corpus) => lint(&corpus, false).iter().map(ToString::to_string).collect(),
-        };
+        let complaint =
+            match Corpus::from_toml("checkpoint/area.toml", &sound.replacen(from, to, 1)) {
+                Err(error) => error.to_string(),
+                Ok(corpus) => lint(&corpus, false).iter().map(ToString::to_string).collect(),
+            };
         assert!(complaint.contains(part), "{to}: {complaint}");
     }
 }

@@ -9,7 +9,7 @@ use crate::checkpoint::Checkpoint;
 use crate::config::{Declared, Fields, declarations, quote};
 use crate::files::Files;
 use crate::finding::Finding;
-use crate::fit::{Fit, Shapes, Sizes, Weight, fit, is_of, shapes, shown, sizes_that_fit};
+use crate::fit::{Fit, Shapes, Sizes, Weight, fit, is_of, knows, shapes, shown, sizes_that_fit};
 use crate::method::{Layout, Method, Presence};
 use crate::module::{Module, modules};
 use crate::rule;
@@ -351,7 +351,7 @@ impl<F: Files> Judge<'_, F> {
             let missing = layout.tensors.iter().filter(|rule| {
                 rule.presence == Presence::Always && module.tensor(rule.suffix).is_none()
             });
-            let strange = module.tensors.keys().filter(|suffix| layout.tensor(suffix).is_none());
+            let strange = module.tensors.keys().filter(|suffix| !knows(layout, suffix));
             missing.count().saturating_add(strange.count())
         };
         let layout = layouts.iter().copied().min_by_key(faults)?;
@@ -439,7 +439,7 @@ impl<F: Files> Judge<'_, F> {
             }
         }
         for (suffix, tensor) in &module.tensors {
-            if layout.tensor(suffix).is_none() {
+            if !knows(layout, suffix) {
                 let finding = Finding::new(
                     &rule::METHOD_030,
                     shown(tensor),
