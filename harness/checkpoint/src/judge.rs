@@ -106,7 +106,7 @@ pub fn judge<F: Files>(checkpoint: &Checkpoint<F>, options: &Options) -> Judgeme
         }
         agree(declared, all.get(1..).unwrap_or_default(), &mut findings);
     }
-    let mut judge = Judge { checkpoint, options, findings, groups: BTreeMap::new() };
+    let mut judge = Judge { checkpoint, options, findings, groups: HashMap::new() };
     match declaration {
         Some((declared, declaration)) => {
             judge.modules(declared, &declaration, &modules, &mut judgement);
@@ -221,17 +221,32 @@ struct Judge<'c, F> {
     options: &'c Options,
     findings: Vec<Finding>,
     /// Findings that are the same but for the module.
-    groups: BTreeMap<(&'static str, String, String, Option<String>), usize>,
+    groups: HashMap<Said, usize>,
+}
+
+/// What a finding says, whatever module it is about.
+#[derive(PartialEq, Eq, Hash)]
+struct Said {
+    rule: &'static str,
+    found: String,
+    expected: String,
+    field: Option<String>,
+    /// What the tensor's name has behind the module's.
+    suffix: String,
 }
 
 impl<F: Files> Judge<'_, F> {
     /// Adds a finding about a module, or the module to a finding that says the same.
     fn push(&mut self, finding: Finding) {
-        if finding.tensor.is_none()
-            && let Some(module) = &finding.module
-        {
-            let (found, expected) = (finding.found.clone(), finding.expected.clone());
-            let key = (finding.rule.id, found, expected, finding.field.clone());
+        if let Some(module) = &finding.module {
+            let tensor = finding.tensor.as_deref().unwrap_or(module);
+            let key = Said {
+                rule: finding.rule.id,
+                found: finding.found.clone(),
+                expected: finding.expected.clone(),
+                field: finding.field.clone(),
+                suffix: tensor.strip_prefix(module.as_str()).unwrap_or(tensor).to_owned(),
+            };
             if let Some(first) = self.groups.get(&key).and_then(|at| self.findings.get_mut(*at)) {
                 first.others.push(module.clone());
                 return;
