@@ -37,7 +37,7 @@ impl Declared<'_> {
 }
 
 /// The fields within `config.json` that hold the config of a text model.
-const NESTED: [&str; 4] = ["text_config", "llm_config", "language_config", "thinker_config"];
+pub(crate) const NESTED: [&str; 4] = ["text_config", "llm_config", "language_config", "thinker_config"];
 
 /// Every declaration of a checkpoint, the one that counts first.
 pub(crate) fn declarations<F>(checkpoint: &Checkpoint<F>) -> Vec<Declared<'_>> {
@@ -114,7 +114,6 @@ impl<'a> Fields<'a> {
             findings,
         };
         fields.check();
-<<<<<<< HEAD
         let unknown = declared.object.keys().filter(|name| {
             !["quant_method", "quantization_status"].contains(&name.as_str())
                 && !method.fields.iter().any(|field| {
@@ -130,23 +129,6 @@ impl<'a> Fields<'a> {
             );
             let finding = finding.in_file(declared.file).of_field(declared.path.clone());
             fields.findings.push(finding);
-=======
-        for (name, value) in declared.object {
-            let known = ["quant_method", "quantization_status"].contains(&name.as_str())
-                || method
-                    .fields
-                    .iter()
-                    .any(|field| field.name == name || field.aliases.contains(&name.as_str()));
-            if !known {
-                let finding = Finding::new(
-                    &rule::METHOD_004,
-                    quote(value),
-                    format!("no such field in a config of {}; it is not looked at", method.name),
-                );
-                let finding = fields.place(finding, &printable(name, QUOTED));
-                fields.findings.push(finding);
-            }
->>>>>>> ckpt-e
         }
         fields
     }

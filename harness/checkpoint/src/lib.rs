@@ -25,23 +25,28 @@
     )
 )]
 
+mod architecture;
 mod checkpoint;
 mod config;
 mod describe;
 mod dtype;
+mod experts;
 mod files;
 mod finding;
 mod fit;
 mod header;
 mod judge;
 pub mod method;
+mod model;
 mod module;
+mod parallel;
 pub mod rule;
 mod scheme;
 mod values;
 
 pub use checkpoint::{Checkpoint, ConfigFile, Shard};
 pub use dtype::Dtype;
+pub use experts::{ExpertLayout, Experts};
 pub use files::{Files, Folder, MemoryFiles};
 pub use finding::{Finding, Refusal};
 pub use header::{Header, TensorRecord};
