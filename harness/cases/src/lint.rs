@@ -2,14 +2,16 @@
 
 use std::collections::HashSet;
 
+use gguf_assay_checkpoint::{Checkpoint, Finding, MemoryFiles, Options, judge};
 use gguf_assay_format::{
-    ByteOrder, Description, Profile, Requirement, TENSOR_TYPES, diagnose, read,
+    ByteOrder, Description, Profile, Requirement, Rule, TENSOR_TYPES, diagnose, read,
 };
 
 use Requirement::Silent;
 
 use crate::{
-    AnyCase, BlockCase, Case, CaseError, CheckpointCase, Corpus, NamesCase, Verdict, rules,
+    AnyCase, BlockCase, BuiltFolder, Case, CaseError, CheckpointCase, Corpus, NamesCase, Verdict,
+    rules,
 };
 
 /// Everything that is wrong with the cases, as far as their text goes; the committed files are
@@ -131,9 +133,60 @@ fn check_checkpoint(case: &CheckpointCase, say: &mut impl FnMut(String)) {
     if (refused && case.has_expectation()) || (accepted && !case.has_expectation()) {
         say("`expect` has what is compared, in a case that is to be accepted".into());
     }
-    if !gguf_assay_checkpoint::rule::rules().any(|rule| rule == case.rule) {
+    if !of_checkpoints(case.rule) {
         say("its rule is one of checkpoints".into());
     }
+    for finding in judge_files(&without, None).iter().filter(|finding| finding.is_fault()) {
+        say(format!("without its fault, it is not in order: {finding}"));
+    }
+    if case.module.is_some() {
+        return;
+    }
+    let findings = judge_files(&built, case.tp);
+    let faults: Vec<&Finding> = findings.iter().filter(|finding| finding.is_fault()).collect();
+    let list = |findings: &mut dyn Iterator<Item = &Finding>| {
+        findings.map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    match case.verdict() {
+        Verdict::Reject if faults.is_empty() => say("nothing is found to be wrong with it".into()),
+        Verdict::Reject => {
+            let found = list(&mut faults.iter().copied());
+            if !faults.iter().any(|finding| finding.rule == case.rule) {
+                say(format!("it does not break {}, but {found}", case.rule));
+            }
+            if !case.says.iter().any(|part| found.contains(part.as_str())) {
+                say(format!("`says` is not in what is found: {found}"));
+            }
+        }
+        Verdict::Accept if !faults.is_empty() => {
+            say(format!("it is not in order: {}", list(&mut faults.iter().copied())));
+        }
+        Verdict::Accept if is_note(case.rule) && case.has_fault() => {
+            if !findings.iter().any(|finding| finding.rule == case.rule) {
+                say(format!("{} is not noted, but {}", case.rule, list(&mut findings.iter())));
+            }
+        }
+        Verdict::Accept | Verdict::Either(_) => {}
+    }
+}
+
+/// What this project's own judge finds. It only confirms what the case says.
+fn judge_files(files: &BuiltFolder, tp: Option<u32>) -> Vec<Finding> {
+    let _ = tp;
+    match Checkpoint::open(MemoryFiles(files.0.clone())) {
+        Ok(checkpoint) => judge(&checkpoint, &Options::default()).findings,
+        // Files in memory can be read.
+        Err(_) => Vec::new(),
+    }
+}
+
+fn of_checkpoints(rule: &Rule) -> bool {
+    gguf_assay_checkpoint::rule::rules().any(|other| other == rule)
+}
+
+/// Whether nobody has to refuse what breaks the rule.
+fn is_note(rule: &Rule) -> bool {
+    [rule.spec, rule.ggml, rule.policy].iter().all(|by| !matches!(by, Requirement::Must(_)))
 }
 
 /// The description without the fault is valid, and the fault really changes something.
@@ -185,11 +238,14 @@ fn check_coverage(corpus: &Corpus, errors: &mut Vec<CaseError>) {
             errors.push(CaseError { place: rule.id.into(), message: message.into() });
         };
         let of_names = rule.id.starts_with("NAMES");
+        let of_checkpoints = of_checkpoints(rule);
         // What is accepted there is whole, and keeps all of its rules at once.
-        if (!of_names || rule.id == "NAMES-009") && !some(|verdict| *verdict == Verdict::Accept) {
+        let whole = (of_names && rule.id != "NAMES-009") || (of_checkpoints && !is_note(rule));
+        if !whole && !some(|verdict| *verdict == Verdict::Accept) {
             say("no case of this rule is accepted");
         }
-        let authorities = [rule.spec, rule.ggml, if of_names { rule.policy } else { Silent }];
+        let policy = if of_names || of_checkpoints { rule.policy } else { Silent };
+        let authorities = [rule.spec, rule.ggml, policy];
         let binds = authorities.iter().any(|r| matches!(r, Requirement::Must(_)));
         // Any bytes are blocks: there is nothing to reject in them, nor in a whole pair.
         let nothing = rule.id.starts_with("QUANT") || rule.id == "NAMES-009";

@@ -75,6 +75,8 @@ pub struct QuantizedModule {
     pub block: Option<(u64, u64)>,
     /// Whether zero points are all the same, as declared.
     pub symmetric: Option<bool>,
+    /// Whether GPTQ's zero points are declared to be stored as they are.
+    pub zero_is_plain: bool,
     /// The rows of the weight.
     pub out_features: Option<u64>,
     /// Its columns.
@@ -133,8 +135,11 @@ fn method(declared: &Declared<'_>, findings: &mut Vec<Finding>) -> Option<&'stat
         names.join(", ")
     };
     if declared.file == "config.json" && declared.path.contains('.') {
-        let finding =
-            Finding::new(&rule::METHOD_023, declared.path.clone(), "quantization_config at the top");
+        let finding = Finding::new(
+            &rule::METHOD_023,
+            declared.path.clone(),
+            "quantization_config at the top",
+        );
         findings.push(finding.in_file(declared.file).of_field(declared.path.clone()));
     }
     let field = declared.field("quant_method");
@@ -723,6 +728,7 @@ impl QuantizedModule {
             group: sizes.group,
             block: sizes.block,
             symmetric: scheme.symmetric,
+            zero_is_plain: scheme.zero_is_plain,
             out_features: weight.out_features,
             in_features: weight.in_features,
             experts: weight.experts,

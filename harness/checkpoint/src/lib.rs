@@ -39,9 +39,11 @@ mod judge;
 pub mod method;
 mod model;
 mod module;
+pub mod packing;
 mod parallel;
 pub mod rule;
 mod scheme;
+mod unpack;
 mod values;
 
 pub use checkpoint::{Checkpoint, ConfigFile, Shard};
@@ -53,3 +55,4 @@ pub use header::{Header, TensorRecord};
 pub use judge::{Judgement, Options, QuantizedModule, judge};
 pub use module::Module;
 pub use scheme::{Declaration, Entry, Group, Pattern, Scheme};
+pub use unpack::Matrix;

@@ -5,6 +5,7 @@ use super::{Dim, IN, Term, transformers, vllm};
 use crate::config::Fields;
 use crate::dtype::Dtype;
 use crate::finding::Finding;
+use crate::packing::PackedLayout;
 use crate::rule;
 use crate::scheme::{Declaration, Entry, Group, Pattern, Scheme};
 
@@ -47,6 +48,7 @@ const SCALES: Dim = Dim::of(&[Term::ZerosWidth, Term::Num(8)]);
 
 pub(super) static GEMM: Layout = Layout {
     name: "awq-gemm",
+    packed: PackedLayout::AwqGemm,
     tensors: &[
         TensorRule::new(
             ".qweight",
@@ -73,6 +75,7 @@ pub(super) static GEMM: Layout = Layout {
 
 static GEMV: Layout = Layout {
     name: "awq-gemv",
+    packed: PackedLayout::AwqGemv,
     tensors: &[
         TensorRule::new(
             ".qweight",
@@ -104,6 +107,7 @@ static GEMV: Layout = Layout {
 
 static GEMV_FAST: Layout = Layout {
     name: "awq-gemv-fast",
+    packed: PackedLayout::AwqGemvFast,
     tensors: &[
         TensorRule::new(
             ".qweight",
@@ -129,6 +133,7 @@ static GEMV_FAST: Layout = Layout {
 
 static MARLIN: Layout = Layout {
     name: "awq-marlin",
+    packed: PackedLayout::AwqMarlin,
     tensors: &[
         TensorRule::new(
             ".qweight",

@@ -7,6 +7,7 @@ use super::{
 use crate::config::Fields;
 use crate::dtype::Dtype;
 use crate::finding::Finding;
+use crate::packing::PackedLayout;
 use crate::rule;
 use crate::scheme::{Declaration, Group, Scheme};
 
@@ -41,6 +42,7 @@ macro_rules! four_bits {
     ($name:literal, $state:literal, $value:literal) => {
         Layout {
             name: $name,
+            packed: PackedLayout::Bnb4,
             tensors: &[
                 TensorRule::new(
                     ".weight",
@@ -104,6 +106,7 @@ static FP4: Layout = four_bits!(
 
 static INT8: Layout = Layout {
     name: "bnb-int8",
+    packed: PackedLayout::BnbInt8,
     tensors: &[
         TensorRule::new(".weight", &[Dtype::I8], &[OUT, IN], "integers"),
         TensorRule::new(".SCB", &[Dtype::F32], &[OUT], "the largest number of each row"),

@@ -7,6 +7,7 @@ use super::{TensorRule, Term, vllm};
 use crate::config::{Fields, quote};
 use crate::dtype::Dtype;
 use crate::finding::{Finding, Refusal};
+use crate::packing::PackedLayout;
 use crate::rule;
 use crate::scheme::{Declaration, Entry, Group, Pattern, Scheme};
 
@@ -94,6 +95,7 @@ const NIBBLES: &str = "two codes in a byte, the even one in the low nibble";
 
 pub(super) static PACK: Layout = Layout {
     name: "pack-quantized",
+    packed: PackedLayout::CompressedPack,
     tensors: &[
         TensorRule::new(
             ".weight_packed",
@@ -129,6 +131,7 @@ pub(super) static PACK: Layout = Layout {
 
 static INT: Layout = Layout {
     name: "int-quantized",
+    packed: PackedLayout::CompressedInt,
     tensors: &[
         TensorRule::new(".weight", &[Dtype::I8], &[OUT, IN], "integers"),
         TensorRule::new(".weight_scale", FLOATS, &[OUT, GROUPS], "scales"),
@@ -147,6 +150,7 @@ static INT: Layout = Layout {
 
 static INT_TENSOR: Layout = Layout {
     name: "int-quantized-tensor",
+    packed: PackedLayout::CompressedInt,
     tensors: &[
         TensorRule::new(".weight", &[Dtype::I8], &[OUT, IN], "integers"),
         TensorRule::new(".weight_scale", FLOATS, &[ONE], "the scale"),
@@ -165,6 +169,7 @@ static INT_TENSOR: Layout = Layout {
 
 static FLOAT_CHANNEL: Layout = Layout {
     name: "float-quantized-channel",
+    packed: PackedLayout::Float8,
     tensors: &[
         FP8,
         TensorRule::new(".weight_scale", FLOATS, &[OUT, ONE], "scales"),
@@ -180,6 +185,7 @@ static FLOAT_CHANNEL: Layout = Layout {
 
 static FLOAT_TENSOR: Layout = Layout {
     name: "float-quantized-tensor",
+    packed: PackedLayout::Float8,
     tensors: &[
         FP8,
         TensorRule::new(".weight_scale", FLOATS, &[ONE], "the scale"),
@@ -195,6 +201,7 @@ static FLOAT_TENSOR: Layout = Layout {
 
 static FLOAT_BLOCK: Layout = Layout {
     name: "float-quantized-block",
+    packed: PackedLayout::Float8,
     tensors: &[
         FP8,
         TensorRule::new(
@@ -215,6 +222,7 @@ static FLOAT_BLOCK: Layout = Layout {
 
 static NVFP4: Layout = Layout {
     name: "nvfp4-pack-quantized",
+    packed: PackedLayout::Nvfp4 { divide: true },
     tensors: &[
         TensorRule::new(
             ".weight_packed",
@@ -242,6 +250,7 @@ static NVFP4: Layout = Layout {
 
 static MXFP4: Layout = Layout {
     name: "mxfp4-pack-quantized",
+    packed: PackedLayout::Mxfp4,
     tensors: &[
         TensorRule::new(
             ".weight_packed",

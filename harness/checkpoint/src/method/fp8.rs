@@ -6,6 +6,7 @@ use super::{
 use crate::config::Fields;
 use crate::dtype::Dtype;
 use crate::finding::Finding;
+use crate::packing::PackedLayout;
 use crate::rule;
 use crate::scheme::{Declaration, Entry, Pattern, Scheme};
 
@@ -61,6 +62,7 @@ const NO_ZERO: &str = "none";
 
 pub(super) static BLOCK: Layout = Layout {
     name: "fp8-block",
+    packed: PackedLayout::Float8,
     tensors: &[
         WEIGHT,
         TensorRule::new(
@@ -88,6 +90,7 @@ const ACTIVATION_SCALE: TensorRule =
 
 pub(super) static TENSOR: Layout = Layout {
     name: "fp8-tensor",
+    packed: PackedLayout::Float8,
     tensors: &[
         WEIGHT,
         TensorRule::new(".weight_scale", SCALE, &[ANY], "the scale"),
@@ -104,6 +107,7 @@ pub(super) static TENSOR: Layout = Layout {
 /// The same under the names of transformers.
 static TENSOR_INV: Layout = Layout {
     name: "fp8-tensor-inv",
+    packed: PackedLayout::Float8,
     tensors: &[
         WEIGHT,
         TensorRule::new(
@@ -124,6 +128,7 @@ static TENSOR_INV: Layout = Layout {
 
 static ROW: Layout = Layout {
     name: "fp8-row",
+    packed: PackedLayout::Float8,
     tensors: &[
         WEIGHT,
         TensorRule::new(".weight_scale", SCALE, &[OUT, ONE], "scales"),

@@ -7,6 +7,7 @@ use super::{Dim, Term, vllm};
 use crate::config::{Fields, quote};
 use crate::dtype::Dtype;
 use crate::finding::Finding;
+use crate::packing::PackedLayout;
 use crate::rule;
 use crate::scheme::{Declaration, Entry, Group, Pattern, Scheme};
 
@@ -58,6 +59,7 @@ pub(super) static METHOD: Method = Method {
 
 pub(super) static GPTQ: Layout = Layout {
     name: "gptq",
+    packed: PackedLayout::Gptq { v2: false },
     tensors: &[
         TensorRule::new(
             ".qweight",
@@ -110,10 +112,11 @@ fn scheme(fields: &Fields<'_>, base: Option<&Scheme>) -> Scheme {
 /// What loaders are known to refuse.
 fn refusals(fields: &mut Fields<'_>, scheme: &Scheme) {
     if scheme.act_order == Some(true) && scheme.group != Group::Row {
-        let finding = Finding::new(&rule::METHOD_031, "true with groups", "false, or group_size -1")
-            .refused_by(&[vllm(
-                "GPTQ group activation ordering (desc_act=True) is no longer supported",
-            )]);
+        let finding =
+            Finding::new(&rule::METHOD_031, "true with groups", "false, or group_size -1")
+                .refused_by(&[vllm(
+                    "GPTQ group activation ordering (desc_act=True) is no longer supported",
+                )]);
         fields.report("desc_act", finding);
     }
     let usual = [4, 8].contains(&scheme.bits) && scheme.symmetric.unwrap_or(true);

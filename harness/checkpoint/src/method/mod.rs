@@ -17,6 +17,7 @@ use std::fmt;
 use crate::config::Fields;
 use crate::dtype::Dtype;
 use crate::finding::Refusal;
+use crate::packing::PackedLayout;
 use crate::scheme::Declaration;
 
 /// A method of quantization.
@@ -147,6 +148,8 @@ impl fmt::Display for Kind {
 pub struct Layout {
     /// Its name, for people and for machines.
     pub name: &'static str,
+    /// How its numbers are read; of GPTQ's versions the first, the config names the other.
+    pub packed: PackedLayout,
     /// Its tensors.
     pub tensors: &'static [TensorRule],
     /// How codes are packed.

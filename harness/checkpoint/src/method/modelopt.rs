@@ -6,6 +6,7 @@ use super::{TensorRule, vllm};
 use crate::config::Fields;
 use crate::dtype::Dtype;
 use crate::finding::Finding;
+use crate::packing::PackedLayout;
 use crate::rule;
 use crate::scheme::{Declaration, Entry, Pattern, Scheme};
 
@@ -44,6 +45,7 @@ const ALGORITHMS: &[&str] = &[
 
 static NVFP4: Layout = Layout {
     name: "modelopt-nvfp4",
+    packed: PackedLayout::Nvfp4 { divide: false },
     tensors: &[
         TensorRule::new(
             ".weight",

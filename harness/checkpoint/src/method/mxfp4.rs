@@ -3,6 +3,7 @@
 use super::fp8::skipped;
 use super::{Dim, EXPERTS, Field, Kind, Layout, Method, OUT, Presence, TensorRule, Term};
 use crate::dtype::Dtype;
+use crate::packing::PackedLayout;
 use crate::scheme::{Declaration, Scheme};
 
 pub(super) static METHOD: Method = Method {
@@ -23,6 +24,7 @@ pub(super) static METHOD: Method = Method {
 
 pub(super) static GPT_OSS: Layout = Layout {
     name: "gpt-oss-mxfp4",
+    packed: PackedLayout::GptOss,
     tensors: &[
         TensorRule::new(
             "_blocks",
