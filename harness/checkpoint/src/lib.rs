@@ -27,6 +27,7 @@
 
 mod architecture;
 mod checkpoint;
+mod compare;
 mod config;
 mod describe;
 mod dtype;
@@ -47,6 +48,7 @@ mod unpack;
 mod values;
 
 pub use checkpoint::{Checkpoint, ConfigFile, Shard};
+pub use compare::{Compared, compare};
 pub use dtype::Dtype;
 pub use experts::{ExpertLayout, Experts};
 pub use files::{Files, Folder, MemoryFiles};

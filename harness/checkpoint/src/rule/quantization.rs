@@ -120,4 +120,8 @@ rules! {
         Silent, Should("the finding names loader and version"),
         "the checkpoint is in order, and that loader refuses it",
         "use another loader, or quantize as the finding says";
+    METHOD_032 = "METHOD-032" "the numbers are the source's, as near as the method gets",
+        Silent, Must("what quantizing is for"),
+        "the model runs and talks nonsense",
+        "the finding names the rule that fits: correct the config, or quantize again";
 }

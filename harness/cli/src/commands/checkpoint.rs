@@ -1,13 +1,17 @@
 //! `gguf-assay checkpoint`: whether a quantized checkpoint is what its config declares.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
-use gguf_assay_checkpoint::{Checkpoint, Finding, Folder, Judgement, Options, judge};
+use gguf_assay_checkpoint::{
+    Checkpoint, Compared, Finding, Folder, Judgement, Options, compare, judge,
+};
 use gguf_assay_format::printable;
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value as Json, json};
 
 use super::print;
@@ -24,13 +28,29 @@ use crate::style::{bad, bold, dim, good};
 /// Known methods: gptq, awq, compressed-tensors, fp8, fbgemm_fp8, bitsandbytes, mxfp4, auto-round,
 /// modelopt; of hqq and quark the fields alone.
 ///
+/// With `--source`, the numbers of each quantized module are compared with the weights that they were
+/// made of, by the declared rule and by the known wrong ones (no +1 on zero points, nibbles the other
+/// way around, transposed …): the nearest wins.
+///
 ///     gguf-assay checkpoint Qwen3-4B-AWQ
+///     gguf-assay checkpoint Qwen3-4B-AWQ --source Qwen3-4B
+///     gguf-assay checkpoint gpt-oss-20b --unpack 'model.layers.0.*' --out layer0.safetensors
 ///     gguf-assay checkpoint --format sarif Qwen3-4B-AWQ > findings.sarif
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The folder that has config.json
     folder: PathBuf,
+    /// Compare with the checkpoint that this one was made of
+    #[arg(long, value_name = "FOLDER")]
+    source: Option<PathBuf>,
+    /// Write the numbers of these modules (a name, or a pattern with `*`) as F32, experts that are
+    /// packed into one tensor apart
+    #[arg(long, value_name = "MODULE", requires = "out")]
+    unpack: Option<String>,
+    /// The safetensors file that `--unpack` writes
+    #[arg(long, value_name = "FILE.safetensors", requires = "unpack")]
+    out: Option<PathBuf>,
     /// How to print the answer; `json` is stable and documented
     #[arg(long, default_value = "text")]
     format: Format,
@@ -60,15 +80,115 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     if !folder.is_dir() {
         bail!("{} is not a folder; name the one that has config.json", folder.display());
     }
-    let checkpoint = Checkpoint::open(Folder::new(folder))
-        .with_context(|| format!("cannot read {}", folder.display()))?;
-    let judgement = judge(&checkpoint, &Options { values: !args.headers });
+    let open = |folder: &Path| {
+        Checkpoint::open(Folder::new(folder))
+            .with_context(|| format!("cannot read {}", folder.display()))
+    };
+    let checkpoint = open(folder)?;
+    let mut judgement = judge(&checkpoint, &Options { values: !args.headers });
+    if let (Some(pattern), Some(out)) = (&args.unpack, &args.out) {
+        unpack(&checkpoint, &judgement, pattern, out)?;
+    }
+    let mut compared = None;
+    if let Some(source) = &args.source {
+        compared = Some(compare_with(&checkpoint, &mut judgement, &open(source)?)?);
+    }
+    let compared = compared.as_deref();
     match args.format {
-        Format::Text => print(&to_text(args, &checkpoint, &judgement))?,
-        Format::Json => print(&(to_json(args, &checkpoint, &judgement).to_string() + "\n"))?,
+        Format::Text => print(&to_text(args, &checkpoint, &judgement, compared))?,
+        Format::Json => {
+            print(&(to_json(args, &checkpoint, &judgement, compared).to_string() + "\n"))?;
+        }
         Format::Sarif => print(&(to_sarif(args, &judgement).to_string() + "\n"))?,
     }
     Ok(if judgement.is_accepted() { crate::SUCCESS } else { crate::FINDINGS })
+}
+
+/// A bar on a terminal, and nothing in a pipe.
+fn bar(count: usize) -> ProgressBar {
+    let bar = ProgressBar::new(count as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} modules {eta}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Compares with the source; what is wrong is added to the findings.
+fn compare_with(
+    checkpoint: &Checkpoint<Folder>,
+    judgement: &mut Judgement,
+    source: &Checkpoint<Folder>,
+) -> Result<Vec<Compared>> {
+    let bar = bar(judgement.modules.len());
+    let mut findings = Vec::new();
+    let compared = compare(checkpoint, judgement, source, &mut findings, &mut |done| {
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    judgement.findings.extend(findings);
+    compared.map_err(|(module, error)| anyhow!("cannot compare {module}: {error}"))
+}
+
+/// Writes the numbers of the modules that a pattern names.
+fn unpack(
+    checkpoint: &Checkpoint<Folder>,
+    judgement: &Judgement,
+    pattern: &str,
+    out: &Path,
+) -> Result<()> {
+    let chosen = judgement.modules.iter().filter(|each| gguf_assay::matches(pattern, &each.name));
+    let chosen: Vec<_> = chosen.collect();
+    let Some(first) = judgement.modules.first() else { bail!("no module is quantized") };
+    if chosen.is_empty() {
+        bail!("no quantized module is called {pattern}; one is {}", printable(&first.name, 200));
+    }
+    let bar = bar(chosen.len());
+    let mut matrices = Vec::new();
+    for module in chosen {
+        let unpacked = checkpoint.unpack_experts(module);
+        matrices.extend(unpacked.map_err(|error| anyhow!("{}: {error}", module.name))?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let mut views = Vec::new();
+    for matrix in &matrices {
+        let bytes: Vec<u8> = matrix.numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let shape: Vec<usize> =
+            matrix.shape.iter().map(|dim| usize::try_from(*dim)).collect::<Result<_, _>>()?;
+        views.push((matrix.name.as_str(), Unpacked { shape, bytes }));
+    }
+    let count = views.len();
+    // As transformers marks its files.
+    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    safetensors::serialize_to_file(views, Some(metadata), out)
+        .with_context(|| format!("cannot write {}", out.display()))?;
+    // On standard error, where it does not mix with JSON.
+    eprintln!("{}: {count} weights", out.display());
+    Ok(())
+}
+
+/// A weight on its way into a file.
+struct Unpacked {
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl safetensors::View for Unpacked {
+    fn dtype(&self) -> safetensors::Dtype {
+        safetensors::Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.bytes)
+    }
+
+    fn data_len(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 /// What a folder holds, in a few words: `gptq, 4 bits, group 32`.
@@ -107,7 +227,19 @@ fn answer(judgement: &Judgement) -> String {
     }
 }
 
-fn to_text(args: &Args, checkpoint: &Checkpoint<Folder>, judgement: &Judgement) -> String {
+/// The least and the greatest error, and of how many modules.
+fn errors(compared: &[Compared]) -> Option<(f64, f64, usize)> {
+    let errors: Vec<f64> = compared.iter().filter_map(Compared::error).collect();
+    let least = errors.iter().copied().min_by(f64::total_cmp)?;
+    Some((least, errors.iter().copied().max_by(f64::total_cmp)?, errors.len()))
+}
+
+fn to_text(
+    args: &Args,
+    checkpoint: &Checkpoint<Folder>,
+    judgement: &Judgement,
+    compared: Option<&[Compared]>,
+) -> String {
     let mut text = String::new();
     let answer = answer(judgement);
     let answer = if judgement.is_accepted() { good(&answer) } else { bad(&answer) };
@@ -134,6 +266,18 @@ fn to_text(args: &Args, checkpoint: &Checkpoint<Folder>, judgement: &Judgement) 
     }
     for ((name, value), count) in layouts {
         let _ = writeln!(text, "  found      {count} of {name}: {}", dim(value));
+    }
+    if let Some(compared) = compared {
+        let _ = match errors(compared) {
+            Some((least, greatest, count)) => writeln!(
+                text,
+                "  source     {count} modules of {} compared, {:.1} to {:.1} % off",
+                compared.len(),
+                least * 100.0,
+                greatest * 100.0
+            ),
+            None => writeln!(text, "  source     it has none of the {} modules", compared.len()),
+        };
     }
     let shown = if args.all { usize::MAX } else { SHOWN };
     // Faults first, each kind in its order.
@@ -204,7 +348,20 @@ fn finding_json(finding: &Finding) -> Json {
     })
 }
 
-fn to_json(args: &Args, checkpoint: &Checkpoint<Folder>, judgement: &Judgement) -> Json {
+fn to_json(
+    args: &Args,
+    checkpoint: &Checkpoint<Folder>,
+    judgement: &Judgement,
+    compared: Option<&[Compared]>,
+) -> Json {
+    let compared = compared.map(|compared| {
+        let each = compared.iter().map(|each| {
+            let rules = each.candidates.iter();
+            let rules = rules.map(|each| json!({ "rule": each.rule, "error": each.error }));
+            json!({ "module": each.module, "rules": rules.collect::<Vec<_>>() })
+        });
+        each.collect::<Vec<_>>()
+    });
     let modules = judgement.modules.iter().map(|module| {
         json!({
             "name": module.name,
@@ -240,6 +397,7 @@ fn to_json(args: &Args, checkpoint: &Checkpoint<Folder>, judgement: &Judgement) 
         "tensors": checkpoint.tensors().count(),
         "plain_modules": judgement.plain,
         "modules": modules.collect::<Vec<_>>(),
+        "source": compared,
         "findings": judgement.findings.iter().map(finding_json).collect::<Vec<_>>(),
     })
 }
