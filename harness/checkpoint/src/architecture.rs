@@ -76,6 +76,11 @@ pub(crate) fn judge(model: &Model<'_, '_>, missing: &[String], push: &mut dyn Fn
                 let Some(origin) = places.get(&name).filter(|origin| origin.is_known) else {
                     continue;
                 };
+                // Without the name that the tensor has in GGUF: layers are alike.
+                let because = match because.split_once(" is [") {
+                    Some((_, dims)) => format!("of [{dims}"),
+                    None => because,
+                };
                 let what = match origin.what {
                     "" => String::new(),
                     what => format!("{what} "),

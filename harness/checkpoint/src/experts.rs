@@ -231,9 +231,9 @@ pub(crate) fn judge(model: &Model<'_, '_>, push: &mut dyn FnMut(Finding)) -> Opt
         let mut parts = layer.parts.iter();
         parts.find_map(|module| Some(model.quantized(module.name)?.layout.name))
     });
-    let router = ROUTERS.into_iter().find(|router| {
-        model.modules.iter().any(|module| is_router(module.name) == Some(*router))
-    });
+    let router = ROUTERS
+        .into_iter()
+        .find(|router| model.modules.iter().any(|module| is_router(module.name) == Some(*router)));
     Some(Experts {
         layout,
         evidence,
@@ -251,16 +251,18 @@ fn number(count: usize) -> u64 {
 
 /// Which router a module is.
 fn is_router(name: &str) -> Option<&'static str> {
-    ROUTERS.into_iter().find(|router| {
-        name.strip_suffix(router).is_some_and(|before| before.ends_with('.'))
-    })
+    ROUTERS
+        .into_iter()
+        .find(|router| name.strip_suffix(router).is_some_and(|before| before.ends_with('.')))
 }
 
 fn routers(model: &Model<'_, '_>, push: &mut dyn FnMut(Finding)) {
     for module in model.modules {
         if is_router(module.name).is_some() && model.is_quantized(module) {
             let found = match model.quantized(module.name) {
-                Some(quantized) => format!("a router whose tensors are those of {}", quantized.layout.name),
+                Some(quantized) => {
+                    format!("a router whose tensors are those of {}", quantized.layout.name)
+                }
                 None => "a router whose tensors are packed".into(),
             };
             push(Finding::new(&rule::MODEL_026, found, "a plain weight").of_module(module.name));
@@ -305,9 +307,8 @@ impl Layer<'_, '_> {
                 ExpertLayout::FusedGptOss
             }
             Some(Some(false)) if has_bias => {
-                self.evidence.push(
-                    "gate_up_proj_bias, which only gpt-oss has: gate and up in turn".into(),
-                );
+                self.evidence
+                    .push("gate_up_proj_bias, which only gpt-oss has: gate and up in turn".into());
                 ExpertLayout::FusedGptOss
             }
             Some(Some(false)) => {
@@ -376,10 +377,13 @@ impl Layer<'_, '_> {
         }
         let finding = Finding::new(
             &rule::MODEL_024,
-            format!("[{first}, {second}] of an expert, with {}", match model.hidden_size() {
-                Some((field, hidden)) => format!("{field} {hidden}"),
-                None => "no hidden_size".into(),
-            }),
+            format!(
+                "[{first}, {second}] of an expert, with {}",
+                match model.hidden_size() {
+                    Some((field, hidden)) => format!("{field} {hidden}"),
+                    None => "no hidden_size".into(),
+                }
+            ),
             format!(
                 "{} beside it, or a model_type that is known",
                 if is_down { "gate_up_proj" } else { "down_proj" }

@@ -130,9 +130,8 @@ impl<'m, 'a> Model<'m, 'a> {
             let (name, value) = found.find(|(_, value)| !value.is_null())?;
             Some((format!("{before}{name}"), value))
         };
-        of(config, "").or_else(|| {
-            NESTED.iter().find_map(|name| of(config.get(name)?, &format!("{name}.")))
-        })
+        of(config, "")
+            .or_else(|| NESTED.iter().find_map(|name| of(config.get(name)?, &format!("{name}."))))
     }
 
     /// The path of a field.
@@ -227,12 +226,7 @@ impl<'m, 'a> Model<'m, 'a> {
     }
 
     /// Parts of one layer: all plain, or all quantized alike. Each form that there is counts once.
-    pub(crate) fn shards(
-        &self,
-        layer: &str,
-        parts: &[&Module<'_>],
-        push: &mut dyn FnMut(Finding),
-    ) {
+    pub(crate) fn shards(&self, layer: &str, parts: &[&Module<'_>], push: &mut dyn FnMut(Finding)) {
         const REFUSED: Refusal = Refusal {
             loader: "vLLM 0.33.0",
             says: "Detected some but not all shards of … are quantized. All shards of fused layers \
@@ -294,9 +288,8 @@ impl<'m, 'a> Model<'m, 'a> {
     fn output<F: Files>(&self, checkpoint: &Checkpoint<F>, push: &mut dyn FnMut(Finding)) {
         let named = |names: &[&str]| {
             let mut modules = self.modules.iter();
-            modules.find(|module| {
-                layer(module.name).is_none() && names.contains(&last(module.name))
-            })
+            modules
+                .find(|module| layer(module.name).is_none() && names.contains(&last(module.name)))
         };
         let tied = self.is_tied();
         let embedding = named(&EMBEDDINGS);
@@ -393,8 +386,7 @@ impl<'m, 'a> Model<'m, 'a> {
                 Scales { key: true, value: false, .. } => ("v_scale", "k_scale"),
                 Scales { key: false, value: true, .. } => ("k_scale", "v_scale"),
                 Scales { key: false, value: false, .. } => {
-                    let finding =
-                        Finding::new(&rule::MODEL_017, "kv_scale", "k_scale and v_scale");
+                    let finding = Finding::new(&rule::MODEL_017, "kv_scale", "k_scale and v_scale");
                     push(finding.of_module(*attention));
                     continue;
                 }
@@ -413,9 +405,8 @@ impl<'m, 'a> Model<'m, 'a> {
             }
             let shown = layers.keys().next().copied().unwrap_or_default();
             let of = kind(shown);
-            let without = attention
-                .iter()
-                .filter(|name| !layers.contains_key(*name) && kind(name) == of);
+            let without =
+                attention.iter().filter(|name| !layers.contains_key(*name) && kind(name) == of);
             for name in without {
                 let found = format!("no scales, unlike {}", printable(shown, 120));
                 push(Finding::new(&rule::MODEL_016, found, "both").of_module(*name));
@@ -460,7 +451,8 @@ pub(crate) fn cache_scale(name: &str) -> Option<(&str, CacheScale)> {
         ("kv_scale", _) => CacheScale::Both,
         _ => return None,
     };
-    let within = ["attn", "k_proj", "v_proj", "qkv_proj"].contains(&inner) && layer(outer).is_some();
+    let within =
+        ["attn", "k_proj", "v_proj", "qkv_proj"].contains(&inner) && layer(outer).is_some();
     // `layers.0.attn.k_scale` is attention's own.
     let is_own = last(outer).parse::<u64>().is_ok();
     Some((if within && !is_own { outer } else { before }, which))

@@ -57,6 +57,9 @@ pub(crate) struct Args {
     /// Look at headers and configs alone
     #[arg(long)]
     headers: bool,
+    /// Over how many ranks the weights are to be split (tensor parallelism)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    tp: Option<u64>,
     /// Print all findings and modules, not only the first 20
     #[arg(long)]
     all: bool,
@@ -85,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             .with_context(|| format!("cannot read {}", folder.display()))
     };
     let checkpoint = open(folder)?;
-    let mut judgement = judge(&checkpoint, &Options { values: !args.headers });
+    let mut judgement = judge(&checkpoint, &Options { values: !args.headers, tp: args.tp });
     if let (Some(pattern), Some(out)) = (&args.unpack, &args.out) {
         unpack(&checkpoint, &judgement, pattern, out)?;
     }
@@ -255,6 +258,19 @@ fn to_text(
         judgement.modules.len(),
         judgement.plain
     );
+    if let Some(experts) = &judgement.experts {
+        let _ = writeln!(
+            text,
+            "  experts    {} in {} layers, {}: {}",
+            experts.count,
+            experts.layers,
+            experts.layout.name(),
+            experts.layout.title()
+        );
+        for evidence in &experts.evidence {
+            let _ = writeln!(text, "    {}", dim(&printable(evidence, 200)));
+        }
+    }
     let mut layouts: BTreeMap<(String, &str), usize> = BTreeMap::new();
     for module in &judgement.modules {
         let sizes = match module.block {
