@@ -36,6 +36,8 @@ mod files;
 mod finding;
 mod fit;
 mod header;
+mod index;
+mod json;
 mod judge;
 pub mod method;
 mod model;
