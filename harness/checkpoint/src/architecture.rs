@@ -8,7 +8,7 @@ use gguf_assay_names::{Architecture, CheckpointMap, CheckpointTensor};
 
 use crate::experts;
 use crate::finding::Finding;
-use crate::model::{LISTED, Model, cache_scale, listed};
+use crate::model::{LAYERS, LISTED, Model, cache_scale, listed};
 use crate::module::Module;
 use crate::rule;
 
@@ -25,6 +25,12 @@ struct Origin<'m> {
 pub(crate) fn judge(model: &Model<'_, '_>, missing: &[String], push: &mut dyn FnMut(Finding)) {
     let Some(config) = model.config else { return };
     let Some(architecture) = Architecture::of_config(config) else { return };
+    if model.integer(&LAYERS).is_none() {
+        let found = format!("no {}", LAYERS.join(", "));
+        let expected = "the number of layers; without it no weight is judged by the architecture";
+        push(Finding::new(&rule::MODEL_004, found, expected).in_file("config.json"));
+        return;
+    }
     let (tensors, origins) = plain(model);
     if tensors.is_empty() {
         return;

@@ -81,7 +81,7 @@ pub(crate) fn judge<F: Files>(
 }
 
 /// The fields that count layers.
-const LAYERS: [&str; 4] = ["num_hidden_layers", "n_layer", "n_layers", "num_layers"];
+pub(crate) const LAYERS: [&str; 4] = ["num_hidden_layers", "n_layer", "n_layers", "num_layers"];
 /// The fields that count layers of next-token prediction, behind the others.
 const NEXT_TOKEN: [&str; 3] =
     ["num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers"];

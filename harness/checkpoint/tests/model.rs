@@ -629,7 +629,12 @@ fn architectures_that_are_known() {
         .map(|finding| (finding.found.as_str(), finding.others.len() + 1))
         .collect();
     // Two layers: down, and gate and up alike.
-    assert_eq!(shapes, [("weight [256, 512]", 2), ("weight [512, 256]", 4)]);
+    assert_eq!(shapes, [("weight [512, 256]", 4), ("weight [256, 512]", 2)]);
+    // A config that does not even count layers is none of a model: nothing is to be missing.
+    let mut fragment = qwen.clone();
+    fragment.config.as_object_mut().unwrap().remove("num_hidden_layers");
+    fragment.tensors.retain(|tensor| tensor.name.contains("layers.0.mlp.down_proj"));
+    check(&judged(&fragment), &[], &["METHOD-004", "MODEL-004"]);
     // A norm is missing, another has a strange name.
     let mut missing = qwen.clone();
     missing.tensor("layers.1.input_layernorm.weight").name =

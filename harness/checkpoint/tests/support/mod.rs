@@ -82,7 +82,7 @@ impl Model {
 }
 
 /// A tensor of zeros.
-pub fn zeros(name: impl Into<String>, dtype: &str, shape: &[u64]) -> Made {
+pub(crate) fn zeros(name: impl Into<String>, dtype: &str, shape: &[u64]) -> Made {
     let len = Dtype::find(dtype).unwrap().byte_len(shape).unwrap() as usize;
     Made { name: name.into(), dtype: dtype.into(), shape: shape.to_vec(), bytes: vec![0; len] }
 }

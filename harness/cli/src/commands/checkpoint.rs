@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use gguf_assay_checkpoint::{
-    Checkpoint, Compared, Finding, Folder, Judgement, Options, compare, judge,
+    Checkpoint, Compared, Experts, Finding, Folder, Judgement, Options, compare, judge,
 };
 use gguf_assay_format::printable;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -364,6 +364,19 @@ fn finding_json(finding: &Finding) -> Json {
     })
 }
 
+fn experts_json(experts: &Experts) -> Json {
+    json!({
+        "layout": experts.layout.name(),
+        "title": experts.layout.title(),
+        "evidence": experts.evidence,
+        "count": experts.count,
+        "layers": experts.layers,
+        "shared_layers": experts.shared_layers,
+        "quantized": experts.quantized,
+        "router": experts.router,
+    })
+}
+
 fn to_json(
     args: &Args,
     checkpoint: &Checkpoint<Folder>,
@@ -412,6 +425,7 @@ fn to_json(
         "files": checkpoint.shards.len(),
         "tensors": checkpoint.tensors().count(),
         "plain_modules": judgement.plain,
+        "experts": judgement.experts.as_ref().map(experts_json),
         "modules": modules.collect::<Vec<_>>(),
         "source": compared,
         "findings": judgement.findings.iter().map(finding_json).collect::<Vec<_>>(),
