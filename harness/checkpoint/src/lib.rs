@@ -25,11 +25,13 @@
     )
 )]
 
+mod architecture;
 mod checkpoint;
 mod compare;
 mod config;
 mod describe;
 mod dtype;
+mod experts;
 mod files;
 mod finding;
 mod fit;
@@ -38,8 +40,10 @@ mod index;
 mod json;
 mod judge;
 pub mod method;
+mod model;
 mod module;
 pub mod packing;
+mod parallel;
 pub mod rule;
 mod scheme;
 mod unpack;
@@ -48,6 +52,7 @@ mod values;
 pub use checkpoint::{Checkpoint, ConfigFile, Shard};
 pub use compare::{Compared, compare};
 pub use dtype::Dtype;
+pub use experts::{ExpertLayout, Experts};
 pub use files::{Files, Folder, MemoryFiles};
 pub use finding::{Finding, Refusal};
 pub use header::{Header, TensorRecord};
