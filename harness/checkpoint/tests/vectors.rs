@@ -93,11 +93,11 @@ impl Vector {
     }
 
     fn tensors(&self) -> BTreeMap<&str, Tensor<'static>> {
-        let tensor = |(name, fields): (&'_ String, &TensorFields)| {
+        let tensor = |fields: &TensorFields| {
             let TensorFields { dtype, shape, bytes } = fields;
             Tensor::new(Dtype::find(dtype).unwrap(), shape, from_hex(bytes))
         };
-        self.tensors.iter().map(|entry| (entry.0.as_str(), tensor(entry))).collect()
+        self.tensors.iter().map(|(name, fields)| (name.as_str(), tensor(fields))).collect()
     }
 }
 
