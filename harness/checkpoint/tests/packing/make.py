@@ -211,7 +211,7 @@ def compressed_tensors():
         tensors = dict(state)
         numbers = compressor.decompress(state, scheme)["weight"]
         packing = {"layout": layout, "bits": args.num_bits, "symmetric": args.symmetric, "block": block}
-        packing["group_size"] = args.group_size if "float" != args.type or layout != "float8" else None
+        packing["group_size"] = args.group_size if args.strategy == "group" or layout != "float8" else None
         add(name, tool, packing, shape, tensors, numbers)
 
     for bits in range(1, 9):
@@ -225,7 +225,16 @@ def compressed_tensors():
         run(f"pack-quantized {bits} bits, rows", "pack-quantized", PackedQuantizationCompressor, args, (rows, cols), rand(rows, 1).bfloat16().float())
     args = dict(num_bits=4, type="int", symmetric=True, strategy="tensor")
     run("pack-quantized tensor", "pack-quantized", PackedQuantizationCompressor, args, (rows, cols), rand(1))
+    args = dict(num_bits=4, type="int", symmetric=False, strategy="group", group_size=24)
+    bits = 4
+    run("pack-quantized, scales BF16", "pack-quantized", PackedQuantizationCompressor, args, (rows, cols), rand(rows, 3).bfloat16(), zero(rows, 3))
+    args = dict(num_bits=4, type="int", symmetric=False, strategy="tensor")
+    run("pack-quantized tensor, asymmetric", "pack-quantized", PackedQuantizationCompressor, args, (rows, cols), rand(1), zero(1))
+    args = dict(num_bits=4, type="int", symmetric=False, strategy="group", group_size=12)
+    run("int-quantized 4 bits, groups", "int-quantized", IntQuantizationCompressor, args, (5, 24), rand(5, 2), zero(5, 2))
     bits = 8
+    args = dict(num_bits=8, type="int", symmetric=False, strategy="tensor")
+    run("int-quantized tensor, asymmetric", "int-quantized", IntQuantizationCompressor, args, (5, 24), rand(1) / 100, zero(1))
     for symmetric in [True, False]:
         args = dict(num_bits=8, type="int", symmetric=symmetric, strategy="channel")
         run(f"int-quantized rows, symmetric {symmetric}", "int-quantized", IntQuantizationCompressor, args, (5, 24), rand(5, 1) / 100, None if symmetric else zero(5, 1))
@@ -241,6 +250,9 @@ def compressed_tensors():
     scale = (rand(4, 3) * 10000).to(torch.float8_e4m3fn).float()
     run("nvfp4", "nvfp4-pack-quantized", NVFP4PackedCompressor, args, (4, 48), scale, weight_global_scale=torch.tensor([9432.7]))
     args = dict(num_bits=4, type="float", symmetric=True, strategy="group", group_size=32, scale_dtype=torch.uint8)
+    from compressed_tensors.compressors.mxfp8 import MXFP8QuantizationCompressor
+    eight = dict(args, num_bits=8)
+    run("float8 groups, E8M0", "float8", MXFP8QuantizationCompressor, eight, (4, 64), 2.0 ** torch.randint(-16, -8, (4, 2)))
     run("mxfp4", "mxfp4-pack-quantized", MXFP4PackedCompressor, args, (4, 64), 2.0 ** torch.randint(-10, 3, (4, 2)))
 
 
