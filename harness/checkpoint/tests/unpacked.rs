@@ -1,7 +1,8 @@
 //! Checkpoints that quantizers made of two models of random weights, against those weights: the
-//! slices in `data`, which `data/slice.py` made, and the whole checkpoints where they are at hand.
+//! slices in `packing/slices`, which `slice.py` there made, and the whole checkpoints where they
+//! are at hand.
 //!
-//! Expected errors are those of `data/slice.py`, whose unpacking is written apart from ours.
+//! Expected errors are those of `slice.py`, whose unpacking is written apart from ours.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,7 +53,7 @@ fn packing(name: &str) -> Packing {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packing/slices");
     let figures = fs::read(here.join("figures.json")).unwrap();
     let figures: BTreeMap<String, Figures> = serde_json::from_slice(&figures).unwrap();
     let mut trials = Vec::new();
