@@ -2,7 +2,7 @@
 
 use gguf_assay_format::{Profile, Rule};
 
-use crate::{BlockCase, Case, NamesCase, Verdict};
+use crate::{BlockCase, Case, CheckpointCase, NamesCase, Verdict};
 
 /// A case, whatever it asks of a subject.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,8 @@ pub enum AnyCase<'a> {
     Dequantize(&'a BlockCase),
     /// Say what names are on the other side.
     MapNames(&'a NamesCase),
+    /// Judge a checkpoint, or unpack a module of it.
+    Checkpoint(&'a CheckpointCase),
 }
 
 impl<'a> AnyCase<'a> {
@@ -22,24 +24,28 @@ impl<'a> AnyCase<'a> {
             AnyCase::Read(case) => &case.id,
             AnyCase::Dequantize(case) => &case.id,
             AnyCase::MapNames(case) => &case.id,
+            AnyCase::Checkpoint(case) => &case.id,
         }
     }
 
-    /// The operation that it asks for: `read`, `dequantize` or `map_names`.
+    /// The operation that it asks for: `read`, `dequantize`, `map_names`, `judge_checkpoint` or `unpack`.
     pub fn operation(self) -> &'static str {
         match self {
             AnyCase::Read(_) => "read",
             AnyCase::Dequantize(_) => "dequantize",
             AnyCase::MapNames(_) => "map_names",
+            AnyCase::Checkpoint(case) => case.operation(),
         }
     }
 
-    /// The first part of its id, and its folder in the corpus: `read`, `dequantize` or `names`.
+    /// The first part of its id, and its folder in the corpus: `read`, `dequantize`, `names` or
+    /// `checkpoint`.
     pub fn folder(self) -> &'static str {
         match self {
             AnyCase::Read(_) => "read",
             AnyCase::Dequantize(_) => "dequantize",
             AnyCase::MapNames(_) => "names",
+            AnyCase::Checkpoint(_) => "checkpoint",
         }
     }
 
@@ -49,6 +55,7 @@ impl<'a> AnyCase<'a> {
             AnyCase::Read(case) => case.rule,
             AnyCase::Dequantize(case) => case.rule,
             AnyCase::MapNames(case) => case.rule,
+            AnyCase::Checkpoint(case) => case.rule,
         }
     }
 
@@ -58,6 +65,7 @@ impl<'a> AnyCase<'a> {
             AnyCase::Read(case) => &case.summary,
             AnyCase::Dequantize(case) => &case.summary,
             AnyCase::MapNames(case) => &case.summary,
+            AnyCase::Checkpoint(case) => &case.summary,
         }
     }
 
@@ -67,6 +75,7 @@ impl<'a> AnyCase<'a> {
             AnyCase::Read(case) => &case.source,
             AnyCase::Dequantize(case) => &case.source,
             AnyCase::MapNames(case) => &case.source,
+            AnyCase::Checkpoint(case) => &case.source,
         }
     }
 
@@ -77,6 +86,8 @@ impl<'a> AnyCase<'a> {
             AnyCase::Dequantize(case) => case.verdict(profile),
             // Names are a matter of llama.cpp's converter; the container's profiles do not part here.
             AnyCase::MapNames(case) => case.verdict(),
+            // Nor do they in what loaders of checkpoints ask.
+            AnyCase::Checkpoint(case) => case.verdict(),
         }
     }
 
@@ -84,7 +95,7 @@ impl<'a> AnyCase<'a> {
     pub fn is_large(self) -> bool {
         match self {
             AnyCase::Read(case) => case.is_large(),
-            AnyCase::Dequantize(_) | AnyCase::MapNames(_) => false,
+            AnyCase::Dequantize(_) | AnyCase::MapNames(_) | AnyCase::Checkpoint(_) => false,
         }
     }
 }

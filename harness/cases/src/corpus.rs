@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::any::AnyCase;
 use crate::block::{BlockCase, RawBlock};
 use crate::case::{Case, CaseError, RawCase, RawDescription};
+use crate::checkpoint::{Bases, CheckpointCase, RawBase, RawCheckpoint};
 use crate::expected::sha256;
 use crate::names::{NamesCase, RawNames, RawPair};
 use crate::pair::{self, Pair};
@@ -28,6 +29,8 @@ pub struct Corpus {
     pub blocks: Vec<BlockCase>,
     /// The cases that ask what names are on the other side, likewise.
     pub names: Vec<NamesCase>,
+    /// The cases that ask about checkpoints, likewise.
+    pub checkpoints: Vec<CheckpointCase>,
     /// Ids that were withdrawn, with the reason.
     pub withdrawn: HashMap<String, String>,
     /// The file that each case is from, for the linter.
@@ -49,6 +52,10 @@ struct RawFile {
     pair: Vec<RawPair>,
     #[serde(default)]
     names: Vec<RawNames>,
+    #[serde(default)]
+    base: Vec<RawBase>,
+    #[serde(default)]
+    checkpoint: Vec<RawCheckpoint>,
 }
 
 /// A file to cut at every field.
@@ -118,7 +125,8 @@ impl Corpus {
     pub fn all(&self) -> impl Iterator<Item = AnyCase<'_>> + Clone {
         let blocks = self.blocks.iter().map(AnyCase::Dequantize);
         let names = self.names.iter().map(AnyCase::MapNames);
-        self.cases.iter().map(AnyCase::Read).chain(blocks).chain(names)
+        let checkpoints = self.checkpoints.iter().map(AnyCase::Checkpoint);
+        self.cases.iter().map(AnyCase::Read).chain(blocks).chain(names).chain(checkpoints)
     }
 
     /// The case with this id, whatever it asks.
@@ -139,6 +147,7 @@ impl Corpus {
         self.cases.extend(other.cases);
         self.blocks.extend(other.blocks);
         self.names.extend(other.names);
+        self.checkpoints.extend(other.checkpoints);
         self.withdrawn.extend(other.withdrawn);
         self.files.extend(other.files);
         self.texts.extend(other.texts);
@@ -149,6 +158,8 @@ impl Corpus {
         pairs: &BTreeMap<String, Arc<Pair>>,
     ) -> Result<Corpus, CaseError> {
         let mut corpus = Corpus::default();
+        // A case may be made of a checkpoint that another file describes.
+        let (mut bases, mut checkpoints) = (Vec::new(), Vec::new());
         for (name, text) in files {
             let error = |e: toml::de::Error| CaseError {
                 place: name.into(),
@@ -177,11 +188,20 @@ impl Corpus {
                 corpus.texts.insert(format!("{}  names/pairs/{}", pair.digest, pair.name));
                 corpus.names.push(case);
             }
+            bases.extend(raw.base);
+            for case in raw.checkpoint {
+                corpus.files.insert(case.id.clone(), name.into());
+                checkpoints.push(case);
+            }
             for sweep in raw.sweep {
                 let cuts = sweep.cases()?;
                 corpus.files.extend(cuts.iter().map(|case| (case.id.clone(), name.into())));
                 corpus.cases.extend(cuts);
             }
+        }
+        let bases = Bases::parse(&bases)?;
+        for case in checkpoints {
+            corpus.checkpoints.push(CheckpointCase::parse(case, &bases)?);
         }
         Ok(corpus)
     }

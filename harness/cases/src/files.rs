@@ -5,33 +5,40 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Case, CaseError, Corpus, MAX_COMMITTED, NamesInput};
+use crate::{BuiltFile, Case, CaseError, Corpus, MAX_COMMITTED, NamesInput, sha256};
 
 /// Where the file of a case lies below the corpus folder, if it is committed.
 pub fn path_of(dir: &Path, case: &Case) -> PathBuf {
     dir.join(format!("{}.gguf", case.id))
 }
 
-/// The manifest: SHA-256, size and id of every file that is not large, in order of the ids.
+/// The manifest: SHA-256, size and id of every file that is not large, in order of the ids; those of a
+/// checkpoint have the file's name behind the id.
 ///
 /// # Errors
 ///
 /// What is wrong with a case.
 pub fn manifest(corpus: &Corpus) -> Result<String, CaseError> {
     let mut lines = Vec::new();
+    let gguf = |id: &String, file: &BuiltFile| (id.clone(), file.sha256(), file.len());
     for case in corpus.cases.iter().filter(|case| !case.is_large()) {
-        let file = case.build()?;
-        lines.push((&case.id, format!("{}  {}  {}", file.sha256(), file.len(), case.id)));
+        lines.push(gguf(&case.id, &case.build()?));
     }
     for case in &corpus.names {
         if let NamesInput::File { file, .. } = case.input()? {
-            lines.push((&case.id, format!("{}  {}  {}", file.sha256(), file.len(), case.id)));
+            lines.push(gguf(&case.id, &file));
         }
+    }
+    for case in &corpus.checkpoints {
+        let files = case.build()?.0.into_iter();
+        lines.extend(files.map(|(name, bytes)| {
+            (format!("{}/{name}", case.id), sha256(&bytes), bytes.len() as u64)
+        }));
     }
     lines.sort();
     let mut text = String::new();
-    for (_, line) in lines {
-        let _ = writeln!(text, "{line}");
+    for (id, sha256, len) in lines {
+        let _ = writeln!(text, "{sha256}  {len}  {id}");
     }
     Ok(text)
 }
@@ -72,6 +79,40 @@ pub fn write(corpus: &Corpus, dir: &Path) -> Result<usize, CaseError> {
     }
     let path = dir.join("MANIFEST");
     fs::write(&path, manifest(corpus)?).map_err(|e| io(&path, e))?;
+    Ok(written)
+}
+
+/// Writes every file that a case builds and that is not large below `dir`, whether it is committed or not.
+/// Returns how many there are.
+///
+/// # Errors
+///
+/// What is wrong with a case, or what the file system says.
+pub fn write_all(corpus: &Corpus, dir: &Path) -> Result<usize, CaseError> {
+    let mut written = 0;
+    let mut write = |id: &str, file: BuiltFile| {
+        written += 1;
+        let path = dir.join(format!("{id}.gguf"));
+        let folder = path.parent().unwrap_or(dir);
+        let done = fs::create_dir_all(folder).and_then(|()| file.write_to(&path));
+        done.map_err(|e| CaseError { place: path.display().to_string(), message: e.to_string() })
+    };
+    for case in corpus.cases.iter().filter(|case| !case.is_large()) {
+        write(&case.id, case.build()?)?;
+    }
+    for case in &corpus.names {
+        if let NamesInput::File { file, .. } = case.input()? {
+            write(&case.id, file)?;
+        }
+    }
+    for case in &corpus.checkpoints {
+        let (files, folder) = (case.build()?, dir.join(&case.id));
+        written += files.0.len();
+        files.write_to(&folder).map_err(|e| CaseError {
+            place: folder.display().to_string(),
+            message: e.to_string(),
+        })?;
+    }
     Ok(written)
 }
 

@@ -22,11 +22,13 @@
 mod any;
 mod block;
 mod case;
+mod checkpoint;
 mod corpus;
 mod expected;
 mod fault;
 mod file;
 pub mod files;
+mod folder;
 mod lint;
 mod names;
 mod new_case;
@@ -36,9 +38,13 @@ mod syntax;
 pub use any::AnyCase;
 pub use block::BlockCase;
 pub use case::{Case, CaseError, Flag, Verdict};
+pub use checkpoint::{
+    CheckpointCase, CheckpointValue, ExpectedCheckpoint, ModuleValue, WeightValue,
+};
 pub use corpus::{Corpus, MAX_COMMITTED};
 pub use expected::{FileValue, TensorValue, sha256};
 pub use file::BuiltFile;
+pub use folder::BuiltFolder;
 pub use lint::lint;
 pub use names::{ExpectedName, ExpectedNames, MappedName, NamesCase, NamesInput, NamesValue, Side};
 pub use new_case::NewCase;
@@ -46,10 +52,11 @@ pub use pair::{Pair, PairNumbers, PairParameter};
 
 use gguf_assay_format::{RULES, Rule};
 
-/// Every rule: those of the container, of the meaning of types, and of names.
+/// Every rule: those of the container, of the meaning of types, of names, and of checkpoints.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     let of_types = gguf_assay_quant::rule::RULES.iter();
-    RULES.iter().chain(of_types).chain(gguf_assay_names::rule::RULES).copied()
+    let of_files = RULES.iter().chain(of_types).chain(gguf_assay_names::rule::RULES).copied();
+    of_files.chain(gguf_assay_checkpoint::rule::rules())
 }
 
 /// The rule with this id.

@@ -2,13 +2,17 @@
 
 use std::collections::HashSet;
 
+use gguf_assay_checkpoint::{Checkpoint, Finding, MemoryFiles, Options, judge};
 use gguf_assay_format::{
-    ByteOrder, Description, Profile, Requirement, TENSOR_TYPES, diagnose, read,
+    ByteOrder, Description, Profile, Requirement, Rule, TENSOR_TYPES, diagnose, read,
 };
 
 use Requirement::Silent;
 
-use crate::{AnyCase, BlockCase, Case, CaseError, Corpus, NamesCase, Verdict, rules};
+use crate::{
+    AnyCase, BlockCase, BuiltFolder, Case, CaseError, CheckpointCase, Corpus, NamesCase, Verdict,
+    rules,
+};
 
 /// Everything that is wrong with the cases, as far as their text goes; the committed files are
 /// compared by [`files::compare`](crate::files::compare). `whole` adds what only holds of the whole
@@ -44,6 +48,7 @@ pub fn lint(corpus: &Corpus, whole: bool) -> Vec<CaseError> {
             AnyCase::Read(_) => {}
             AnyCase::Dequantize(case) => check_blocks(case, &mut say),
             AnyCase::MapNames(case) => check_names(case, &mut say),
+            AnyCase::Checkpoint(case) => check_checkpoint(case, &mut say),
         }
     }
     if whole {
@@ -108,6 +113,82 @@ fn check_names(case: &NamesCase, say: &mut impl FnMut(String)) {
     }
 }
 
+/// The fault changes something, and what is expected fits what is asked.
+fn check_checkpoint(case: &CheckpointCase, say: &mut impl FnMut(String)) {
+    let (built, without) = match (case.build(), case.build_without_fault(), case.expected()) {
+        (Ok(built), Ok(without), Ok(_)) => (built, without),
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return say(error.message),
+    };
+    if case.has_fault() && built == without {
+        say("the fault changes nothing".into());
+    }
+    let refused = *case.verdict() == Verdict::Reject;
+    if refused && !case.has_fault() && case.tp.is_none() && case.module.is_none() {
+        say("there is no fault, and it is to be refused".into());
+    }
+    if refused == case.says.is_empty() {
+        say("`says` has what a refusal has to name, in a case that is to be refused".into());
+    }
+    let accepted = *case.verdict() == Verdict::Accept;
+    if (refused && case.has_expectation()) || (accepted && !case.has_expectation()) {
+        say("`expect` has what is compared, in a case that is to be accepted".into());
+    }
+    if !of_checkpoints(case.rule) {
+        say("its rule is one of checkpoints".into());
+    }
+    for finding in judge_files(&without, None).iter().filter(|finding| finding.is_fault()) {
+        say(format!("without its fault, it is not in order: {finding}"));
+    }
+    if case.module.is_some() {
+        return;
+    }
+    let findings = judge_files(&built, case.tp);
+    let faults: Vec<&Finding> = findings.iter().filter(|finding| finding.is_fault()).collect();
+    let list = |findings: &mut dyn Iterator<Item = &Finding>| {
+        findings.map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    match case.verdict() {
+        Verdict::Reject if faults.is_empty() => say("nothing is found to be wrong with it".into()),
+        Verdict::Reject => {
+            let found = list(&mut faults.iter().copied());
+            if !faults.iter().any(|finding| finding.rule == case.rule) {
+                say(format!("it does not break {}, but {found}", case.rule));
+            }
+            if !case.says.iter().any(|part| found.contains(part.as_str())) {
+                say(format!("`says` is not in what is found: {found}"));
+            }
+        }
+        Verdict::Accept if !faults.is_empty() => {
+            say(format!("it is not in order: {}", list(&mut faults.iter().copied())));
+        }
+        Verdict::Accept if is_note(case.rule) && case.has_fault() => {
+            if !findings.iter().any(|finding| finding.rule == case.rule) {
+                say(format!("{} is not noted, but {}", case.rule, list(&mut findings.iter())));
+            }
+        }
+        Verdict::Accept | Verdict::Either(_) => {}
+    }
+}
+
+/// What this project's own judge finds. It only confirms what the case says.
+fn judge_files(files: &BuiltFolder, tp: Option<u32>) -> Vec<Finding> {
+    let _ = tp;
+    match Checkpoint::open(MemoryFiles(files.0.clone())) {
+        Ok(checkpoint) => judge(&checkpoint, &Options::default()).findings,
+        // Files in memory can be read.
+        Err(_) => Vec::new(),
+    }
+}
+
+fn of_checkpoints(rule: &Rule) -> bool {
+    gguf_assay_checkpoint::rule::rules().any(|other| other == rule)
+}
+
+/// Whether nobody has to refuse what breaks the rule.
+fn is_note(rule: &Rule) -> bool {
+    [rule.spec, rule.ggml, rule.policy].iter().all(|by| !matches!(by, Requirement::Must(_)))
+}
+
 /// The description without the fault is valid, and the fault really changes something.
 fn check_description(case: &Case, say: &mut impl FnMut(String)) {
     let description = match case.description() {
@@ -157,11 +238,14 @@ fn check_coverage(corpus: &Corpus, errors: &mut Vec<CaseError>) {
             errors.push(CaseError { place: rule.id.into(), message: message.into() });
         };
         let of_names = rule.id.starts_with("NAMES");
+        let of_checkpoints = of_checkpoints(rule);
         // What is accepted there is whole, and keeps all of its rules at once.
-        if (!of_names || rule.id == "NAMES-009") && !some(|verdict| *verdict == Verdict::Accept) {
+        let whole = (of_names && rule.id != "NAMES-009") || (of_checkpoints && !is_note(rule));
+        if !whole && !some(|verdict| *verdict == Verdict::Accept) {
             say("no case of this rule is accepted");
         }
-        let authorities = [rule.spec, rule.ggml, if of_names { rule.policy } else { Silent }];
+        let policy = if of_names || of_checkpoints { rule.policy } else { Silent };
+        let authorities = [rule.spec, rule.ggml, policy];
         let binds = authorities.iter().any(|r| matches!(r, Requirement::Must(_)));
         // Any bytes are blocks: there is nothing to reject in them, nor in a whole pair.
         let nothing = rule.id.starts_with("QUANT") || rule.id == "NAMES-009";

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use toml::Table;
 
-use crate::case::{CaseError, Verdict};
+use crate::case::{CaseError, Verdict, accept};
 use crate::file::BuiltFile;
 use crate::pair::{Pair, PairNumbers};
 use crate::syntax;
@@ -62,10 +62,6 @@ pub(crate) struct RawNames {
     verdict: Verdict,
     #[serde(default)]
     says: Vec<String>,
-}
-
-fn accept() -> Verdict {
-    Verdict::Accept
 }
 
 /// The text of two cases, one each way, or of one.

@@ -40,7 +40,7 @@ pub(crate) fn text(value: &Value) -> Result<&str> {
     value.as_str().ok_or_else(|| format!("expected a string, found {value}"))
 }
 
-fn hex(digits: &str) -> Result<Vec<u8>> {
+pub(crate) fn hex(digits: &str) -> Result<Vec<u8>> {
     let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     if !digits.len().is_multiple_of(2) {
         return Err("hex needs two digits a byte".into());
@@ -55,7 +55,7 @@ fn hex(digits: &str) -> Result<Vec<u8>> {
 }
 
 /// A TOML integer, or a decimal string for what is beyond i64.
-fn integer<T: TryFrom<i128>>(value: &Value) -> Result<T> {
+pub(crate) fn integer<T: TryFrom<i128>>(value: &Value) -> Result<T> {
     let wide: i128 = match value {
         Value::Integer(number) => (*number).into(),
         Value::String(digits) => {

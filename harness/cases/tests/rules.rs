@@ -1,6 +1,6 @@
 //! The reference names the rule that a case is about: what a person reads is the right reason.
 
-use gguf_assay_cases::{Corpus, Verdict};
+use gguf_assay_cases::{Corpus, Verdict, rules};
 use gguf_assay_format::{Profile, RULES, Requirement, Rule, diagnose, read};
 
 /// Rules that no authority enforces are never the reason for a refusal, only seen beside it.
@@ -77,5 +77,14 @@ fn clauses_and_truncations() {
         if let Err(violation) = read(&bytes, Profile::Spec) {
             assert_eq!(violation.is_truncation(), is_cut_off, "{}: {violation}", case.id);
         }
+    }
+}
+
+/// An id is of one rule, in all crates that have rules.
+#[test]
+fn ids_are_of_one_rule() {
+    let mut seen = std::collections::HashSet::new();
+    for rule in rules() {
+        assert!(seen.insert(rule.id), "{} is the id of two rules", rule.id);
     }
 }

@@ -1,18 +1,25 @@
 //! A checkpoint: its configs, and the tensors of all of its files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use gguf_assay_format::printable;
 use serde_json::Value as Json;
 
 use crate::files::Files;
-use crate::finding::Finding;
-use crate::header::{self, Header, TensorRecord};
+use crate::finding::{Finding, Findings};
+use crate::header::{Header, TensorRecord};
+use crate::index::Weights;
+use crate::json;
+use crate::rule;
+
+/// What says what the model is.
+pub(crate) const CONFIG: &str = "config.json";
 
 /// The configs that publishers ship, in the order in which loaders look: what `config.json` says goes
 /// before the files of single tools.
 pub(crate) const CONFIG_FILES: [&str; 5] = [
-    "config.json",
+    CONFIG,
     "quantization_config.json",
     "quantize_config.json",
     "quant_config.json",
@@ -28,7 +35,7 @@ pub struct ConfigFile {
     pub json: Json,
 }
 
-/// A safetensors file.
+/// A safetensors file whose header can be read.
 #[derive(Clone, Debug)]
 pub struct Shard {
     /// Its name.
@@ -37,14 +44,22 @@ pub struct Shard {
     pub header: Header,
 }
 
+impl Shard {
+    /// The names of its tensors, of those too that nothing else is known of.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let tensors = self.header.tensors.iter().map(|tensor| &tensor.name);
+        tensors.chain(&self.header.illegible).map(String::as_str)
+    }
+}
+
 /// What a folder holds: configs, headers, and what is wrong with those.
 #[derive(Debug)]
 pub struct Checkpoint<F> {
     /// Where the files are.
     pub files: F,
-    /// The configs that are JSON.
+    /// The configs that are JSON objects.
     pub configs: Vec<ConfigFile>,
-    /// The safetensors files, by name.
+    /// The safetensors files that are loaded and whose headers can be read, by name.
     pub shards: Vec<Shard>,
     /// What is wrong with the files themselves.
     pub findings: Vec<Finding>,
@@ -53,35 +68,55 @@ pub struct Checkpoint<F> {
 }
 
 impl<F: Files> Checkpoint<F> {
-    /// Reads the configs and headers.
+    /// Reads the configs, the index, and the headers of the files that loaders take: of
+    /// `model.safetensors`, or of those that the index names. Where neither is there, all are taken.
     ///
     /// # Errors
     ///
-    /// The names or a config cannot be read. What is wrong with their content is a finding.
+    /// The names cannot be read. All else that is wrong is a finding.
     pub fn open(files: F) -> io::Result<Checkpoint<F>> {
-        let mut findings = Vec::new();
-        let names = files.names()?;
+        let mut findings = Findings::default();
+        let names: BTreeSet<String> = files.names()?.into_iter().collect();
         let mut configs = Vec::new();
-        for name in CONFIG_FILES.into_iter().filter(|name| names.iter().any(|each| each == name)) {
-            let mut text = vec![0; usize::try_from(files.len(name)?).map_err(io::Error::other)?];
-            files.read_at(name, 0, &mut text)?;
-            if let Ok(json) = serde_json::from_slice(&text) {
+        for name in CONFIG_FILES.into_iter().filter(|name| names.contains(*name)) {
+            if let Some(json) = json::read(&files, name, &mut findings) {
                 configs.push(ConfigFile { name: name.into(), json });
             }
         }
-        let mut shards = Vec::new();
-        for name in names.iter().filter(|name| name.ends_with(".safetensors")) {
-            if let Some(header) = header::read(&files, name, &mut findings) {
-                shards.push(Shard { name: name.clone(), header });
-            }
+        if !names.contains(CONFIG) {
+            let finding = Finding::new(&rule::CKPT_002, "no such file", "the config of the model");
+            findings.add(finding.in_file(CONFIG));
         }
-        let mut places = BTreeMap::new();
+        let config = configs.iter().find(|config| config.name == CONFIG).map(|config| &config.json);
+        let weights = Weights::find(&files, &names, config, &mut findings);
+        let mut shards = Vec::new();
+        for name in weights.names {
+            let (header, found) = Header::read(&files, &name);
+            findings.extend(found);
+            shards.extend(header.map(|header| Shard { name, header }));
+        }
+        if let Some(index) = &weights.index {
+            index.compare(&names, &shards, &mut findings);
+        }
+        let mut places: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for (shard_place, shard) in shards.iter().enumerate() {
             for (place, tensor) in shard.header.tensors.iter().enumerate() {
-                places.insert(tensor.name.clone(), (shard_place, place));
+                let place = (shard_place, place);
+                let Some(first) = places.insert(tensor.name.clone(), place) else { continue };
+                let file = |(shard, _): (usize, usize)| {
+                    shards.get(shard).map_or("", |shard| shard.name.as_str())
+                };
+                let found = format!("it is in {}, too", printable(file(first), 200));
+                let finding = Finding::new(&rule::CKPT_014, found, "one file");
+                findings.add(finding.in_file(&shard.name).of_tensor(&tensor.name));
+                // Loaders that take whole files end with the last, and those that look it up do not.
+                let index = weights.index.as_ref();
+                if index.and_then(|index| index.file_of(&tensor.name)) == Some(file(first)) {
+                    places.insert(tensor.name.clone(), first);
+                }
             }
         }
-        Ok(Checkpoint { files, configs, shards, findings, places })
+        Ok(Checkpoint { files, configs, shards, findings: findings.finish(), places })
     }
 
     /// The config of this file.
@@ -89,7 +124,8 @@ impl<F: Files> Checkpoint<F> {
         self.configs.iter().find(|config| config.name == name).map(|config| &config.json)
     }
 
-    /// The tensors, by name.
+    /// The tensors, by name. Of one that is in several files it is that of the file that the index
+    /// names, else of the last.
     pub fn tensors(&self) -> impl Iterator<Item = &TensorRecord> {
         self.places.values().filter_map(|place| self.record(*place))
     }
@@ -97,6 +133,14 @@ impl<F: Files> Checkpoint<F> {
     /// The tensor of this name.
     pub fn tensor(&self, name: &str) -> Option<&TensorRecord> {
         self.record(*self.places.get(name)?)
+    }
+
+    /// Whether a header has an entry of this name, be it one that cannot be read.
+    pub fn has(&self, name: &str) -> bool {
+        let is_illegible = |shard: &Shard| {
+            shard.header.illegible.binary_search_by(|each| each.as_str().cmp(name)).is_ok()
+        };
+        self.places.contains_key(name) || self.shards.iter().any(is_illegible)
     }
 
     fn record(&self, (shard, place): (usize, usize)) -> Option<&TensorRecord> {

@@ -29,6 +29,22 @@ pub trait Files {
     fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 }
 
+/// How files begin that are found where others are looked for, and what they are.
+const STRANGERS: [(&[u8], &str); 7] = [
+    (b"version https://git-lfs", "a pointer of Git LFS, the file itself was not downloaded"),
+    (b"<!", "a web page"),
+    (b"<html", "a web page"),
+    (b"PK\x03\x04", "a ZIP archive, as torch.save writes"),
+    (b"\x80\x02", "a pickle of Python"),
+    (b"GGUF", "a GGUF file"),
+    (b"\x1f\x8b", "a file compressed by gzip"),
+];
+
+/// What a file is that begins like this, if it is none of a checkpoint.
+pub(crate) fn stranger(start: &[u8]) -> Option<&'static str> {
+    STRANGERS.iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, kind)| *kind)
+}
+
 /// A folder.
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);

@@ -1,5 +1,6 @@
 //! What is wrong with a checkpoint.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use gguf_assay_format::{Requirement, Rule, printable};
@@ -17,6 +18,8 @@ pub struct Finding {
     pub field: Option<String>,
     /// The module: `model.layers.0.mlp.down_proj`.
     pub module: Option<String>,
+    /// Other modules of which the very same is to be said.
+    pub others: Vec<String>,
     /// The tensor.
     pub tensor: Option<String>,
     /// What is there.
@@ -49,6 +52,7 @@ impl Finding {
             offset: None,
             field: None,
             module: None,
+            others: Vec::new(),
             tensor: None,
             found: found.into(),
             expected: expected.into(),
@@ -98,6 +102,47 @@ impl Finding {
         [rule.spec, rule.ggml, rule.policy]
             .iter()
             .any(|requirement| matches!(requirement, Requirement::Must(_)))
+    }
+}
+
+/// What is found, of each rule and file as many as a person reads: whoever damages a file a million
+/// times gets a count for it.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    list: Vec<Finding>,
+    /// How many there are of a rule in a file, and where in the list the last is that is told.
+    counts: BTreeMap<(&'static str, Option<String>), (u64, usize)>,
+}
+
+impl Findings {
+    /// As many are told of a rule in a file.
+    const MOST: u64 = 100;
+
+    pub(crate) fn add(&mut self, finding: Finding) {
+        let key = (finding.rule.id, finding.file.clone());
+        let (count, last) = self.counts.entry(key).or_default();
+        *count = count.saturating_add(1);
+        if *count <= Findings::MOST {
+            *last = self.list.len();
+            self.list.push(finding);
+        }
+    }
+
+    pub(crate) fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
+        findings.into_iter().for_each(|finding| self.add(finding));
+    }
+
+    /// All of them; the last of those that are too many says how many more there are.
+    pub(crate) fn finish(mut self) -> Vec<Finding> {
+        for (count, last) in self.counts.into_values() {
+            let more = count.saturating_sub(Findings::MOST);
+            if more > 0
+                && let Some(finding) = self.list.get_mut(last)
+            {
+                finding.found.push_str(&format!("; {more} more are like it in this file"));
+            }
+        }
+        self.list
     }
 }
 

@@ -28,15 +28,32 @@
 )]
 
 mod checkpoint;
+mod compare;
+mod config;
+mod describe;
 mod dtype;
 mod files;
 mod finding;
+mod fit;
 mod header;
+mod index;
+mod json;
+mod judge;
+pub mod method;
+mod module;
 pub mod packing;
 pub mod rule;
+mod scheme;
+mod unpack;
+mod values;
 
 pub use checkpoint::{Checkpoint, ConfigFile, Shard};
+pub use compare::{Compared, compare};
 pub use dtype::Dtype;
 pub use files::{Files, Folder, MemoryFiles};
 pub use finding::{Finding, Refusal};
 pub use header::{Header, TensorRecord};
+pub use judge::{Judgement, Options, QuantizedModule, judge};
+pub use module::Module;
+pub use scheme::{Declaration, Entry, Group, Pattern, Scheme};
+pub use unpack::Matrix;

@@ -8,6 +8,7 @@ mod deep;
 mod identify;
 mod mapped;
 mod real;
+mod sarif;
 mod style;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ enum Command {
     Run(commands::run::Args),
     Report(commands::report::Args),
     Check(commands::check::Args),
+    Checkpoint(commands::checkpoint::Args),
     Names(commands::names::Args),
     Dequantize(commands::dequantize::Args),
     List(commands::list::Args),
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Check(args) => commands::check::run(&args),
+        Command::Checkpoint(args) => commands::checkpoint::run(&args),
         Command::Names(args) => commands::names::run(&args),
         Command::Dequantize(args) => commands::dequantize::run(&args),
         Command::List(args) => commands::list::run(&args),

@@ -1,5 +1,5 @@
-//! Which subject reads which tensor types, and maps which architectures, as a run of the `dequantize`
-//! and the whole `names` cases shows.
+//! Which subject reads which tensor types, maps which architectures, and knows which methods of
+//! quantization, as a run of the `dequantize`, the whole `names` and the sound `checkpoint` cases shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub struct Capabilities {
     pub schema: String,
     /// The profile.
     pub profile: String,
-    /// The subjects that dequantize or map names, in the order of the run.
+    /// The subjects that dequantize, map names or know checkpoints, in the order of the run.
     pub subjects: Vec<Capability>,
 }
 
@@ -39,6 +39,9 @@ pub struct Capability {
     /// Likewise of the architectures whose names it maps.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub architectures: BTreeMap<String, BTreeSet<String>>,
+    /// Likewise of the methods of which it judges or unpacks checkpoints that are in order.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub methods: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Whether a subject reads a type, or maps an architecture.
@@ -70,7 +73,7 @@ impl Reads {
 }
 
 impl Capabilities {
-    /// What a run shows of the subjects that dequantize or map names.
+    /// What a run shows of the subjects that dequantize, map names or know checkpoints.
     ///
     /// # Errors
     ///
@@ -87,6 +90,7 @@ impl Capabilities {
                 version: run.about.version.clone(),
                 types: BTreeMap::new(),
                 architectures: BTreeMap::new(),
+                methods: BTreeMap::new(),
             };
             for result in &run.results {
                 let Some(case) = corpus.find(&result.case) else { continue };
@@ -102,6 +106,9 @@ impl Capabilities {
                         let input = case.input().map_err(|e| e.to_string())?;
                         (&mut capability.architectures, input.architecture())
                     }
+                    AnyCase::Checkpoint(case) if !case.has_fault() => {
+                        (&mut capability.methods, case.method().to_owned())
+                    }
                     _ => continue,
                 };
                 // A subject that does not list the type is not even asked.
@@ -112,7 +119,8 @@ impl Capabilities {
                 };
                 list.entry(how.into()).or_default().insert(what);
             }
-            if !(capability.types.is_empty() && capability.architectures.is_empty()) {
+            let lists = [&capability.types, &capability.architectures, &capability.methods];
+            if lists.iter().any(|list| !list.is_empty()) {
                 subjects.push(capability);
             }
         }
@@ -144,6 +152,11 @@ impl Capability {
     /// What is known of the architecture of this name; `None` if no case is about it.
     pub fn maps(&self, architecture: &str) -> Option<Reads> {
         what_of(&self.architectures, architecture)
+    }
+
+    /// What is known of the method of this name; `None` if no case is about it.
+    pub fn knows(&self, method: &str) -> Option<Reads> {
+        what_of(&self.methods, method)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gguf_assay_cases::{BuiltFile, Case};
+use gguf_assay_cases::{BuiltFile, Case, CheckpointCase};
 
 /// Numbers that no other folder or file of this process has.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -49,16 +49,45 @@ impl CaseFiles {
         build: impl FnOnce() -> Result<BuiltFile, String>,
     ) -> Result<PathBuf, String> {
         let path = self.dir.join(format!("{id}.gguf"));
-        if !path.exists() {
+        self.made(path, || {
             let file = build()?;
+            Ok(move |path: &Path| file.write_to(path))
+        })
+    }
+
+    /// Builds the folder of a case, if it is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the case, or what the file system says.
+    pub fn folder(&self, case: &CheckpointCase) -> Result<PathBuf, String> {
+        self.made(self.dir.join(&case.id), || {
+            let files = case.build().map_err(|e| e.to_string())?;
+            Ok(move |path: &Path| files.write_to(path))
+        })
+    }
+
+    /// What `make` gives has written it at this path, if nothing is there yet.
+    fn made<W: FnOnce(&Path) -> std::io::Result<()>>(
+        &self,
+        path: PathBuf,
+        make: impl FnOnce() -> Result<W, String>,
+    ) -> Result<PathBuf, String> {
+        if !path.exists() {
+            let write = make()?;
             let folder = path.parent().unwrap_or(&self.dir);
-            // Several subjects run at once: a file is whole before it has its name.
+            // Several subjects run at once: what is there is whole before it has its name.
             let unfinished =
                 path.with_extension(format!("{}", NEXT.fetch_add(1, Ordering::Relaxed)));
-            fs::create_dir_all(folder)
-                .and_then(|()| file.write_to(&unfinished))
-                .and_then(|()| fs::rename(&unfinished, &path))
-                .map_err(|e| format!("{}: {e}", path.display()))?;
+            let done = fs::create_dir_all(folder)
+                .and_then(|()| write(&unfinished))
+                .and_then(|()| fs::rename(&unfinished, &path));
+            // Another may have been first, and a folder does not take the place of a full one.
+            if let Err(error) = done
+                && !path.exists()
+            {
+                return Err(format!("{}: {error}", path.display()));
+            }
         }
         Ok(path)
     }

@@ -169,6 +169,7 @@ impl<S: Subject + Send + 'static> Harness<S> {
         // In the order of `Corpus::all`.
         let blocks = self.corpus.cases.len();
         let names = blocks + self.corpus.blocks.len();
+        let checkpoints = names + self.corpus.names.len();
         for (place, case) in self.corpus.cases.into_iter().enumerate() {
             let shared = Arc::clone(&shared);
             let (id, large) = (case.id.clone(), case.is_large());
@@ -184,6 +185,11 @@ impl<S: Subject + Send + 'static> Harness<S> {
             let shared = Arc::clone(&shared);
             let id = case.id.clone();
             trials.push(Trial::test(id, move || shared.judge(place, AnyCase::MapNames(&case))));
+        }
+        for (place, case) in (checkpoints..).zip(self.corpus.checkpoints) {
+            let shared = Arc::clone(&shared);
+            let id = case.id.clone();
+            trials.push(Trial::test(id, move || shared.judge(place, AnyCase::Checkpoint(&case))));
         }
         let stale = shared.stale.clone();
         trials.push(Trial::test("expectations/none-is-stale", move || match stale.is_empty() {

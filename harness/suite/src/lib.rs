@@ -28,8 +28,9 @@
 //! What a reader leaves out of its [`FileValue`] is not compared, so that a reader that only accepts
 //! or refuses can take part; the more it says, the more is tested.
 //!
-//! A reader that also dequantizes blocks, or maps names between GGUF and transformers, says so in
-//! [`About::ops`] and answers [`Subject::dequantize`] and [`Subject::map_names`].
+//! A reader that also dequantizes blocks, maps names between GGUF and transformers, or judges and unpacks
+//! quantized checkpoints, says so in [`About::ops`] and answers [`Subject::dequantize`],
+//! [`Subject::map_names`], [`Subject::judge_checkpoint`] and [`Subject::unpack`].
 //!
 //! A reader in another language is a program that answers one JSON object per line
 //! (`PROTOCOL.md`); the command `gguf-assay run --adapter` drives it. In this crate that is
@@ -41,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capability;
+mod checkpoint;
 mod compare;
 mod expectations;
 mod files;
@@ -60,7 +62,8 @@ pub use compare::difference;
 pub use expectations::{Entry, Expectations, matches};
 pub use files::CaseFiles;
 pub use gguf_assay_cases::{
-    AnyCase, Corpus, FileValue, MappedName, NamesValue, TensorValue, sha256,
+    AnyCase, CheckpointValue, Corpus, FileValue, MappedName, ModuleValue, NamesValue, TensorValue,
+    WeightValue, sha256,
 };
 pub use gguf_assay_format::{ByteOrder, OwnedArray, OwnedValue, Profile, ValueType};
 pub use harness::Harness;
@@ -69,6 +72,6 @@ pub use reference::Reference;
 pub use run::{Options, Run, run};
 pub use serve::serve;
 pub use subject::{
-    About, Answer, Channel, DequantizeRequest, Failure, InProcess, NamesGiven, NamesRequest,
-    ReadRequest, Subject,
+    About, Answer, Channel, CheckpointQuestion, CheckpointRequest, DequantizeRequest, Failure,
+    InProcess, NamesGiven, NamesRequest, ReadRequest, Subject, UnpackRequest,
 };

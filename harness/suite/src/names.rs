@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gguf_assay_cases::{
-    ExpectedName, ExpectedNames, MappedName, NamesCase, NamesValue, PairNumbers, sha256,
-};
+use gguf_assay_cases::{ExpectedName, ExpectedNames, MappedName, NamesValue, PairNumbers, sha256};
 use gguf_assay_format::printable;
 use gguf_assay_names::config_field;
 use serde_json::Value as Json;
@@ -114,12 +112,6 @@ fn is_same(expected: &Json, found: &Json) -> bool {
         }
         _ => expected == found,
     }
-}
-
-/// What a refusal ought to name, if it names none of it.
-pub(crate) fn unsaid(case: &NamesCase, message: &str) -> Option<String> {
-    let said = case.says.iter().any(|part| message.contains(part.as_str()));
-    (!said && !case.says.is_empty()).then(|| case.says.join(" or "))
 }
 
 fn shown(name: &str) -> String {

@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 use gguf_assay_format::{ByteOrder, escape};
 
 use crate::protocol::{Described, Given, PROTOCOL, Request, Response, hex};
-use crate::{About, Answer, Channel, DequantizeRequest, NamesRequest, ReadRequest};
+use crate::{
+    About, Answer, Channel, CheckpointQuestion, DequantizeRequest, NamesRequest, ReadRequest,
+};
 
 /// How to start an adapter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -498,6 +500,35 @@ impl Channel for Process {
             Ok(Ok(value)) => Ok(Answer::Names(Box::new(value))),
             Ok(Err(failure)) => Ok(Answer::Failure(failure)),
             Err(error) => Err(off_protocol(&error)),
+        })
+    }
+
+    fn checkpoint(&mut self, question: &CheckpointQuestion) -> Answer {
+        let message = |id| match question {
+            CheckpointQuestion::Judge(request) => Request::JudgeCheckpoint {
+                id,
+                path: request.path.display().to_string(),
+                tp: request.tp,
+            },
+            CheckpointQuestion::Unpack(request) => Request::Unpack {
+                id,
+                path: request.path.display().to_string(),
+                module: request.module.clone(),
+            },
+        };
+        self.ask(message, self.bounds.time, |response| {
+            let answer = match question {
+                CheckpointQuestion::Judge(_) => response
+                    .into_judge_checkpoint()
+                    .map(|result| result.map(|value| Answer::Judged(Box::new(value)))),
+                CheckpointQuestion::Unpack(_) => response
+                    .into_unpack()
+                    .map(|result| result.map(|value| Answer::Weight(Box::new(value)))),
+            };
+            match answer {
+                Ok(answer) => Ok(answer.unwrap_or_else(Answer::Failure)),
+                Err(error) => Err(off_protocol(&error)),
+            }
         })
     }
 

@@ -1,6 +1,8 @@
 //! The adapter protocol: one JSON object per line, both ways. `PROTOCOL.md` is its text.
 
-use gguf_assay_cases::{FileValue, MappedName, NamesValue, TensorValue};
+use gguf_assay_cases::{
+    CheckpointValue, FileValue, MappedName, ModuleValue, NamesValue, TensorValue, WeightValue,
+};
 use gguf_assay_format::{OwnedArray, OwnedValue, ValueType};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -49,6 +51,25 @@ pub enum Request {
         /// The side that is given.
         #[serde(flatten)]
         given: Given,
+    },
+    /// Say whether a checkpoint is in order, and what it is.
+    JudgeCheckpoint {
+        /// To be sent back.
+        id: u64,
+        /// The folder, by an absolute path.
+        path: String,
+        /// On how many devices its tensors are to be split.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tp: Option<u32>,
+    },
+    /// Say what the numbers of a module are.
+    Unpack {
+        /// To be sent back.
+        id: u64,
+        /// The folder of the checkpoint, by an absolute path.
+        path: String,
+        /// The module: what comes before `.qweight`, `.weight_packed` and the like.
+        module: String,
     },
 }
 
@@ -140,7 +161,9 @@ impl Request {
             Request::Describe { .. } => None,
             Request::Read { id, .. }
             | Request::Dequantize { id, .. }
-            | Request::MapNames { id, .. } => Some(*id),
+            | Request::MapNames { id, .. }
+            | Request::JudgeCheckpoint { id, .. }
+            | Request::Unpack { id, .. } => Some(*id),
         }
     }
 }
@@ -209,6 +232,20 @@ impl Response {
         })
     }
 
+    /// The answer to a `judge_checkpoint`.
+    pub fn to_judge_checkpoint(id: u64, result: &Result<CheckpointValue, Failure>) -> Response {
+        Response::to(id, result, checkpoint_to_json)
+    }
+
+    /// The answer to an `unpack`.
+    pub fn to_unpack(id: u64, result: &Result<WeightValue, Failure>) -> Response {
+        Response::to(
+            id,
+            result,
+            |weight| json!({ "shape": weight.shape, "f32": numbers_to_hex(&weight.numbers) }),
+        )
+    }
+
     fn to<T>(id: u64, result: &Result<T, Failure>, ok: impl Fn(&T) -> Value) -> Response {
         let mut response = Response { id, ..Response::default() };
         match result {
@@ -248,6 +285,24 @@ impl Response {
         self.into(names_from_json)
     }
 
+    /// The result of a `judge_checkpoint`.
+    ///
+    /// # Errors
+    ///
+    /// In what the answer departs from the protocol.
+    pub fn into_judge_checkpoint(self) -> Result<Result<CheckpointValue, Failure>, String> {
+        self.into(checkpoint_from_json)
+    }
+
+    /// The result of an `unpack`.
+    ///
+    /// # Errors
+    ///
+    /// In what the answer departs from the protocol.
+    pub fn into_unpack(self) -> Result<Result<WeightValue, Failure>, String> {
+        self.into(weight_from_json)
+    }
+
     fn into<T>(
         self,
         ok_from_json: impl Fn(&Value) -> Result<T, String>,
@@ -275,6 +330,102 @@ fn numbers_from_hex(value: &Value) -> Result<Vec<f32>, String> {
         return Err("`f32` has four bytes a number".into());
     };
     Ok(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
+}
+
+fn checkpoint_to_json(checkpoint: &CheckpointValue) -> Value {
+    let mut object = serde_json::Map::new();
+    object.insert("method".into(), checkpoint.method.as_deref().into());
+    let CheckpointValue { bits, group_size, symmetric, experts, .. } = checkpoint;
+    put(&mut object, "bits", *bits);
+    put(&mut object, "group_size", *group_size);
+    put(&mut object, "symmetric", *symmetric);
+    put(&mut object, "experts", experts.as_deref());
+    if let Some(modules) = &checkpoint.modules {
+        object.insert("modules".into(), modules.iter().map(module_to_json).collect());
+    }
+    object.into()
+}
+
+fn module_to_json(module: &ModuleValue) -> Value {
+    let mut object = serde_json::Map::new();
+    object.insert("name".into(), module.name.as_str().into());
+    put(&mut object, "in_features", module.in_features);
+    put(&mut object, "out_features", module.out_features);
+    put(&mut object, "bits", module.bits);
+    put(&mut object, "group_size", module.group_size);
+    put(&mut object, "layout", module.layout.as_deref());
+    object.into()
+}
+
+/// A field, if there is something to put into it.
+fn put(object: &mut serde_json::Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        object.insert(name.into(), value.into());
+    }
+}
+
+fn checkpoint_from_json(ok: &Value) -> Result<CheckpointValue, String> {
+    let object = ok.as_object().ok_or("`ok` is an object")?;
+    if !object.contains_key("method") {
+        return Err("`ok` has a `method`, null if nothing is quantized".into());
+    }
+    let mut checkpoint = CheckpointValue::default();
+    for (field, value) in object {
+        let wrong = |what: &str| format!("`{field}` is {what}: {value}");
+        match field.as_str() {
+            "method" => {
+                checkpoint.method = match value {
+                    Value::Null => None,
+                    value => Some(value.as_str().ok_or(wrong("text or null"))?.to_owned()),
+                };
+            }
+            "bits" => checkpoint.bits = Some(value.as_u64().ok_or(wrong("a number"))?),
+            "group_size" => checkpoint.group_size = Some(value.as_i64().ok_or(wrong("a number"))?),
+            "symmetric" => checkpoint.symmetric = Some(value.as_bool().ok_or(wrong("a bool"))?),
+            "experts" => {
+                checkpoint.experts = Some(value.as_str().ok_or(wrong("text"))?.to_owned());
+            }
+            "modules" => {
+                let list = value.as_array().ok_or(wrong("a list"))?;
+                let modules = list.iter().map(module_from_json);
+                checkpoint.modules = Some(modules.collect::<Result<_, _>>()?);
+            }
+            _ => return Err(format!("unknown field `{field}` in `ok`")),
+        }
+    }
+    Ok(checkpoint)
+}
+
+fn module_from_json(value: &Value) -> Result<ModuleValue, String> {
+    let object = value.as_object().ok_or("a module is an object")?;
+    let name = object.get("name").and_then(Value::as_str).ok_or("a module has a `name`")?;
+    let mut module = ModuleValue { name: name.to_owned(), ..ModuleValue::default() };
+    for (field, value) in object {
+        let wrong = |what: &str| format!("`{field}` of a module is {what}: {value}");
+        let number = || value.as_u64().ok_or(wrong("a number"));
+        match field.as_str() {
+            "name" => {}
+            "in_features" => module.in_features = Some(number()?),
+            "out_features" => module.out_features = Some(number()?),
+            "bits" => module.bits = Some(number()?),
+            "group_size" => module.group_size = Some(value.as_i64().ok_or(wrong("a number"))?),
+            "layout" => module.layout = Some(value.as_str().ok_or(wrong("text"))?.to_owned()),
+            _ => return Err(format!("unknown field `{field}` in a module")),
+        }
+    }
+    Ok(module)
+}
+
+fn weight_from_json(ok: &Value) -> Result<WeightValue, String> {
+    let fields = ok.as_object().filter(|object| object.len() == 2);
+    let fields = fields.and_then(|object| Some((object.get("shape")?, object.get("f32")?)));
+    let (shape, numbers) = fields.ok_or("`ok` is {\"shape\": [ROWS, COLUMNS], \"f32\": HEX}")?;
+    let shape = shape.as_array().map(|dims| dims.iter().map(Value::as_u64));
+    let shape = shape.and_then(|dims| dims.collect::<Option<_>>());
+    Ok(WeightValue {
+        shape: shape.ok_or("`shape` has numbers")?,
+        numbers: numbers_from_hex(numbers)?,
+    })
 }
 
 fn name_to_json(mapped: &MappedName) -> Value {
@@ -577,6 +728,30 @@ mod tests {
         ] {
             let response: Response = serde_json::from_value(answer).unwrap();
             let error = response.into_read().unwrap_err();
+            assert!(error.contains(complaint), "{error}");
+        }
+    }
+
+    #[test]
+    fn answers_about_checkpoints_that_depart_from_the_protocol_are_told() {
+        for (ok, complaint) in [
+            (json!({ "bits": 4 }), "has a `method`"),
+            (json!({ "method": 4 }), "`method` is text or null: 4"),
+            (json!({ "method": null, "bits": "4" }), "`bits` is a number"),
+            (json!({ "method": null, "size": 4 }), "unknown field `size`"),
+            (json!({ "method": null, "modules": [{}] }), "has a `name`"),
+            (json!({ "method": null, "modules": [{ "name": "a", "layout": 1 }] }), "is text: 1"),
+            (json!({ "method": null, "modules": [{ "name": "a", "shape": [] }] }), "unknown field"),
+        ] {
+            let error = checkpoint_from_json(&ok).unwrap_err();
+            assert!(error.contains(complaint), "{error}");
+        }
+        for (ok, complaint) in [
+            (json!({ "f32": "" }), "`ok` is {"),
+            (json!({ "shape": ["1"], "f32": "0000803f" }), "`shape` has numbers"),
+            (json!({ "shape": [1], "f32": "0000" }), "four bytes a number"),
+        ] {
+            let error = weight_from_json(&ok).unwrap_err();
             assert!(error.contains(complaint), "{error}");
         }
     }

@@ -1,22 +1,32 @@
 //! This project's own reader as a subject.
 
-use gguf_assay_cases::{FileValue, MappedName, NamesValue, TensorValue, sha256};
+use gguf_assay_cases::{
+    CheckpointValue, FileValue, MappedName, ModuleValue, NamesValue, TensorValue, WeightValue,
+    sha256,
+};
+use gguf_assay_checkpoint::{Checkpoint, Folder, Group, Judgement, QuantizedModule, judge};
 use gguf_assay_format::{ByteOrder, OwnedValue, Profile, read};
 use gguf_assay_names::{Architecture, CheckpointMap, CheckpointTensor, Finding, Map};
 use gguf_assay_quant::dequantize;
 use serde_json::Value as Json;
 
-use crate::{About, DequantizeRequest, Failure, NamesGiven, NamesRequest, ReadRequest, Subject};
+use crate::{
+    About, CheckpointRequest, DequantizeRequest, Failure, NamesGiven, NamesRequest, ReadRequest,
+    Subject, UnpackRequest,
+};
 
 /// The reader of the crate `gguf-assay-format`, under the profile that it is asked for, the
-/// dequantizer of `gguf-assay-quant`, and the maps of `gguf-assay-names`.
+/// dequantizer of `gguf-assay-quant`, the maps of `gguf-assay-names`, and the judge and unpacker of
+/// `gguf-assay-checkpoint`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reference;
 
 impl Subject for Reference {
     fn about(&self) -> About {
         About {
-            ops: ["read", "dequantize", "map_names"].map(String::from).to_vec(),
+            ops: ["read", "dequantize", "map_names", "judge_checkpoint", "unpack"]
+                .map(String::from)
+                .to_vec(),
             big_endian: true,
             ..About::new("reference", env!("CARGO_PKG_VERSION"))
         }
@@ -35,6 +45,29 @@ impl Subject for Reference {
                 to_gguf(&request.architecture, config, parameters)
             }
         }
+    }
+
+    fn judge_checkpoint(
+        &mut self,
+        request: &CheckpointRequest,
+    ) -> Result<CheckpointValue, Failure> {
+        let checkpoint = Checkpoint::open(Folder::new(&request.path))?;
+        Ok(judged(&in_order(&checkpoint, request.tp)?))
+    }
+
+    fn unpack(&mut self, request: &UnpackRequest) -> Result<WeightValue, Failure> {
+        let checkpoint = Checkpoint::open(Folder::new(&request.path))?;
+        let judgement = in_order(&checkpoint, None)?;
+        let mut modules = judgement.modules.iter();
+        let Some(module) = modules.find(|module| module.name == request.module) else {
+            let message = format!("{} is no quantized module", request.module);
+            return Err(Failure::Rejected { message, kind: "NotUnpacked".into() });
+        };
+        let weight = checkpoint.unpack(module).map_err(|error| Failure::Rejected {
+            message: format!("{}: {error}", module.name),
+            kind: "NotUnpacked".into(),
+        })?;
+        Ok(WeightValue { shape: weight.shape, numbers: weight.numbers })
     }
 
     fn read(&mut self, request: &ReadRequest) -> Result<FileValue, Failure> {
@@ -74,7 +107,7 @@ impl Subject for Reference {
 fn to_transformers(bytes: &[u8]) -> Result<NamesValue, Failure> {
     let gguf = read(bytes, Profile::Ggml)?;
     let map = Map::of(&gguf)?;
-    refuse(&map.findings)?;
+    refuse(unfit(&map.findings))?;
     let mut names = Vec::new();
     for parameter in &map.parameters {
         let from: Vec<String> = (parameter.sources.iter())
@@ -104,7 +137,7 @@ fn to_gguf(
         .map(|(name, shape)| CheckpointTensor { name: name.clone(), shape: shape.clone() })
         .collect();
     let map = CheckpointMap::of(architecture, &parameters, config);
-    refuse(&map.findings)?;
+    refuse(unfit(&map.findings))?;
     let names = map.tensors.into_iter().map(|tensor| MappedName {
         from: Some(
             (tensor.sources.iter())
@@ -118,11 +151,63 @@ fn to_gguf(
     Ok(NamesValue { names: names.collect(), config: None })
 }
 
+/// Findings of names, with their rules.
+fn unfit(findings: &[Finding]) -> impl Iterator<Item = String> {
+    findings.iter().map(|finding| format!("{}: {finding}", finding.rule()))
+}
+
 /// Everything that does not fit, as one refusal.
-fn refuse(findings: &[Finding]) -> Result<(), Failure> {
-    if findings.is_empty() {
+fn refuse(findings: impl Iterator<Item = String>) -> Result<(), Failure> {
+    let lines: Vec<String> = findings.collect();
+    if lines.is_empty() {
         return Ok(());
     }
-    let lines = findings.iter().map(|finding| format!("{}: {finding}", finding.rule()));
-    Err(Failure::Rejected { message: lines.collect::<Vec<_>>().join("; "), kind: "Finding".into() })
+    Err(Failure::Rejected { message: lines.join("; "), kind: "Finding".into() })
+}
+
+/// The judgement of a checkpoint, unless something is wrong with it.
+fn in_order(checkpoint: &Checkpoint<Folder>, tp: Option<u32>) -> Result<Judgement, Failure> {
+    let _ = tp;
+    let judgement = judge(checkpoint, &gguf_assay_checkpoint::Options::default());
+    let faults = judgement.findings.iter().filter(|finding| finding.is_fault());
+    refuse(faults.map(ToString::to_string))?;
+    Ok(judgement)
+}
+
+/// What a checkpoint is.
+fn judged(judgement: &Judgement) -> CheckpointValue {
+    let modules = &judgement.modules;
+    CheckpointValue {
+        method: judgement.method.map(|method| method.name.to_owned()),
+        bits: shared(modules.iter().map(|module| module.bits)),
+        group_size: shared(modules.iter().map(group_size)),
+        symmetric: shared(modules.iter().map(|module| module.symmetric)).flatten(),
+        experts: None,
+        modules: Some(modules.iter().map(module_value).collect()),
+    }
+}
+
+fn module_value(module: &QuantizedModule) -> ModuleValue {
+    ModuleValue {
+        name: module.name.clone(),
+        in_features: module.in_features,
+        out_features: module.out_features,
+        bits: Some(module.bits),
+        group_size: Some(group_size(module)),
+        layout: Some(module.layout.name.to_owned()),
+    }
+}
+
+/// How many codes share a scale, -1 for all of a row.
+fn group_size(module: &QuantizedModule) -> i64 {
+    match module.group {
+        Group::Size(size) => i64::try_from(size).unwrap_or(i64::MAX),
+        Group::Row => -1,
+    }
+}
+
+/// What all have, if they have one.
+fn shared<T: PartialEq>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    let first = all.next()?;
+    all.all(|other| other == first).then_some(first)
 }

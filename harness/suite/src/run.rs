@@ -2,16 +2,17 @@
 
 use std::time::Instant;
 
-use gguf_assay_cases::{AnyCase, BlockCase, Case, NamesCase, Verdict as Wanted};
+use gguf_assay_cases::{AnyCase, BlockCase, Case, CheckpointCase, NamesCase, Verdict as Wanted};
 use gguf_assay_format::{ByteOrder, Profile, printable};
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::wrong_checkpoint;
 use crate::judge::{is_right, outcome, wanted};
-use crate::names::{unsaid, wrong_names};
+use crate::names::wrong_names;
 use crate::numbers::wrong_numbers;
 use crate::{
-    About, Answer, CaseFiles, CaseResult, Channel, DequantizeRequest, Expectations, NamesRequest,
-    Outcome, ReadRequest, Unclear, Verdict,
+    About, Answer, CaseFiles, CaseResult, Channel, CheckpointQuestion, DequantizeRequest,
+    Expectations, NamesRequest, Outcome, ReadRequest, Unclear, Verdict,
 };
 
 /// How to run and judge.
@@ -138,6 +139,7 @@ pub(crate) fn run_case(
         AnyCase::Read(case) => put_file(channel, case, files, options),
         AnyCase::Dequantize(case) => Ok(put_blocks(channel, case, options)),
         AnyCase::MapNames(case) => put_names(channel, case, files, options),
+        AnyCase::Checkpoint(case) => put_checkpoint(channel, case, files, options),
     };
     let millis = start.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
     let (outcome, detail) = match put {
@@ -202,13 +204,33 @@ fn put_names(
     {
         return Ok((Outcome::AcceptedWrongValue, complaint));
     }
-    let (outcome, detail) = outcome(&answer, None, &options.unclear);
-    Ok(match (outcome, unsaid(case, &detail)) {
-        (Outcome::Rejected, Some(part)) => {
-            (Outcome::RejectedUnclear, format!("{detail}; it does not name {part}"))
-        }
-        _ => (outcome, detail),
-    })
+    Ok(naming(&case.says, outcome(&answer, None, &options.unclear)))
+}
+
+/// Has the checkpoint of a case judged, or a module of it unpacked.
+fn put_checkpoint(
+    channel: &mut dyn Channel,
+    case: &CheckpointCase,
+    files: &CaseFiles,
+    options: &Options,
+) -> Result<(Outcome, String), String> {
+    let question = CheckpointQuestion::of(case, files)?;
+    let expected = case.expected().map_err(|e| e.to_string())?;
+    let answer = channel.checkpoint(&question);
+    if let Some(complaint) = wrong_checkpoint(&expected, &answer) {
+        return Ok((Outcome::AcceptedWrongValue, complaint));
+    }
+    Ok(naming(&case.says, outcome(&answer, None, &options.unclear)))
+}
+
+/// The same outcome, but that a refusal which names none of what it ought to name is unclear.
+fn naming(says: &[String], (outcome, detail): (Outcome, String)) -> (Outcome, String) {
+    let said = says.iter().any(|part| detail.contains(part.as_str()));
+    if outcome == Outcome::Rejected && !said && !says.is_empty() {
+        let parts = says.join(" or ");
+        return (Outcome::RejectedUnclear, format!("{detail}; it does not name {parts}"));
+    }
+    (outcome, detail)
 }
 
 /// Has the blocks of a case dequantized.

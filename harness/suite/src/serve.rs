@@ -5,7 +5,10 @@ use std::io::{self, BufRead, Write};
 use gguf_assay_format::{ByteOrder, Profile, TensorType};
 
 use crate::protocol::{Described, PROTOCOL, Request, Response, from_hex};
-use crate::{DequantizeRequest, Failure, NamesRequest, ReadRequest, Subject};
+use crate::{
+    CheckpointRequest, DequantizeRequest, Failure, NamesRequest, ReadRequest, Subject,
+    UnpackRequest,
+};
 
 /// Answers requests on standard input until it ends. This is the `main` of an adapter in Rust.
 ///
@@ -47,6 +50,14 @@ pub fn serve(mut subject: impl Subject) -> io::Result<()> {
                     Err(error) => return Err(io::Error::other(error)),
                 };
                 serde_json::to_string(&Response::to_map_names(id, &result))
+            }
+            Request::JudgeCheckpoint { id, path, tp } => {
+                let result = subject.judge_checkpoint(&CheckpointRequest { path: path.into(), tp });
+                serde_json::to_string(&Response::to_judge_checkpoint(id, &result))
+            }
+            Request::Unpack { id, path, module } => {
+                let result = subject.unpack(&UnpackRequest { path: path.into(), module });
+                serde_json::to_string(&Response::to_unpack(id, &result))
             }
         }?;
         writeln!(output, "{answer}")?;

@@ -4,7 +4,9 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use gguf_assay_cases::{FileValue, NamesCase, NamesInput, NamesValue};
+use gguf_assay_cases::{
+    CheckpointCase, CheckpointValue, FileValue, NamesCase, NamesInput, NamesValue, WeightValue,
+};
 use gguf_assay_format::{ByteOrder, OwnedValue, Profile, TensorType};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -24,7 +26,7 @@ pub struct About {
     /// Where it lives.
     #[serde(default)]
     pub home: String,
-    /// The operations that it has: `read`, `dequantize`, `map_names`.
+    /// The operations that it has: `read`, `dequantize`, `map_names`, `judge_checkpoint`, `unpack`.
     #[serde(default)]
     pub ops: Vec<String>,
     /// The tensor types that it dequantizes, in ggml's spelling; all, if it lists none.
@@ -133,6 +135,50 @@ pub enum NamesGiven {
     },
 }
 
+/// A checkpoint to judge.
+#[derive(Clone, Debug)]
+pub struct CheckpointRequest {
+    /// The folder.
+    pub path: PathBuf,
+    /// On how many devices its tensors are to be split; on one, if that is not said.
+    pub tp: Option<u32>,
+}
+
+/// A module to unpack.
+#[derive(Clone, Debug)]
+pub struct UnpackRequest {
+    /// The folder of the checkpoint.
+    pub path: PathBuf,
+    /// The module: what comes before `.qweight`, `.weight_packed` and the like.
+    pub module: String,
+}
+
+/// What is asked of a checkpoint.
+#[derive(Clone, Debug)]
+pub enum CheckpointQuestion {
+    /// Whether it is in order.
+    Judge(CheckpointRequest),
+    /// The numbers of a module.
+    Unpack(UnpackRequest),
+}
+
+impl CheckpointQuestion {
+    /// What a case asks; its files are laid into the folder of `files`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the case, or what the file system says.
+    pub fn of(case: &CheckpointCase, files: &CaseFiles) -> Result<CheckpointQuestion, String> {
+        let path = files.folder(case)?;
+        Ok(match &case.module {
+            Some(module) => {
+                CheckpointQuestion::Unpack(UnpackRequest { path, module: module.clone() })
+            }
+            None => CheckpointQuestion::Judge(CheckpointRequest { path, tp: case.tp }),
+        })
+    }
+}
+
 /// Why a subject has no value to give.
 ///
 /// Any `std::error::Error` turns into [`Failure::Rejected`] by `?`.
@@ -189,6 +235,28 @@ pub trait Subject {
     fn map_names(&mut self, _request: &NamesRequest) -> Result<NamesValue, Failure> {
         Err(Failure::Unimplemented("mapping names".into()))
     }
+
+    /// Says whether a checkpoint is in order, and what it is. A judge that can says so among the
+    /// operations of [`About`].
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the checkpoint, or that the subject does not do this, or not for the method.
+    fn judge_checkpoint(
+        &mut self,
+        _request: &CheckpointRequest,
+    ) -> Result<CheckpointValue, Failure> {
+        Err(Failure::Unimplemented("judging checkpoints".into()))
+    }
+
+    /// Says what the numbers of a module are. Who can says so among the operations of [`About`].
+    ///
+    /// # Errors
+    ///
+    /// Why not, or that the subject does not do this, or not for the method.
+    fn unpack(&mut self, _request: &UnpackRequest) -> Result<WeightValue, Failure> {
+        Err(Failure::Unimplemented("unpacking modules".into()))
+    }
 }
 
 /// What came of asking a subject, all ways to fail told apart.
@@ -200,6 +268,10 @@ pub enum Answer {
     Numbers(Vec<f32>),
     /// The names were mapped.
     Names(Box<NamesValue>),
+    /// The checkpoint was judged, and is in order.
+    Judged(Box<CheckpointValue>),
+    /// The module was unpacked.
+    Weight(Box<WeightValue>),
     /// The subject said why not.
     Failure(Failure),
     /// A Rust panic, with its message.
@@ -225,6 +297,9 @@ pub trait Channel {
 
     /// Has names mapped. Never panics, whatever the subject does.
     fn map_names(&mut self, request: &NamesRequest) -> Answer;
+
+    /// Has a checkpoint judged, or a module of it unpacked. Never panics, whatever the subject does.
+    fn checkpoint(&mut self, question: &CheckpointQuestion) -> Answer;
 
     /// What the subject wrote to standard error since the last call, escaped and bounded.
     fn take_stderr(&mut self) -> String {
@@ -260,6 +335,18 @@ impl<S: Subject> Channel for InProcess<S> {
 
     fn map_names(&mut self, request: &NamesRequest) -> Answer {
         caught(|| self.subject.map_names(request), |value| Answer::Names(Box::new(value)))
+    }
+
+    fn checkpoint(&mut self, question: &CheckpointQuestion) -> Answer {
+        match question {
+            CheckpointQuestion::Judge(request) => caught(
+                || self.subject.judge_checkpoint(request),
+                |value| Answer::Judged(Box::new(value)),
+            ),
+            CheckpointQuestion::Unpack(request) => {
+                caught(|| self.subject.unpack(request), |value| Answer::Weight(Box::new(value)))
+            }
+        }
     }
 }
 

@@ -33,12 +33,12 @@ pub struct NotUnpacked {
 
 impl NotUnpacked {
     #[cold]
-    pub(super) fn new(found: impl Into<String>, expected: impl Into<String>) -> NotUnpacked {
+    pub(crate) fn new(found: impl Into<String>, expected: impl Into<String>) -> NotUnpacked {
         NotUnpacked { tensor: None, found: found.into(), expected: expected.into() }
     }
 
     #[cold]
-    pub(super) fn of(
+    pub(crate) fn of(
         tensor: &str,
         found: impl Into<String>,
         expected: impl Into<String>,
@@ -148,7 +148,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// The elements of a type of numbers; U8 is the exponents of E8M0.
-    pub(super) fn numbers(&self) -> Vec<f32> {
+    pub(crate) fn numbers(&self) -> Vec<f32> {
         match self.dtype {
             Dtype::F32 => self.elements().map(f32::from_le_bytes).collect(),
             Dtype::F16 => self.elements().map(|bytes| f16::from_le_bytes(bytes).to_f32()).collect(),
@@ -194,7 +194,7 @@ pub(super) struct Grid<T> {
 }
 
 impl<T: Copy + Default> Grid<T> {
-    pub(super) fn of(cols: usize, items: Vec<T>) -> Grid<T> {
+    pub(crate) fn of(cols: usize, items: Vec<T>) -> Grid<T> {
         Grid { cols, items }
     }
 

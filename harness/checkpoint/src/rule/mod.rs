@@ -32,10 +32,12 @@ macro_rules! rules {
 }
 
 mod container;
+mod quantization;
 
 pub use container::*;
+pub use quantization::*;
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    container::TABLE.iter().copied()
+    container::TABLE.iter().chain(quantization::TABLE).copied()
 }

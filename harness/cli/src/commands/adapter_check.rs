@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use gguf_assay::process::{Bounds, Process};
 use gguf_assay::{
-    About, Answer, CaseFiles, Channel, Corpus, DequantizeRequest, Failure, FileValue, NamesRequest,
-    Profile, ReadRequest,
+    About, Answer, CaseFiles, Channel, CheckpointQuestion, Corpus, DequantizeRequest, Failure,
+    FileValue, NamesRequest, Profile, ReadRequest,
 };
 use gguf_assay_format::{ByteOrder, TENSOR_TYPES, TensorType, printable};
 
@@ -17,8 +17,9 @@ use crate::style::{bad, good};
 /// Tell an adapter's author what is off: protocol, answers, and what they leave unsaid
 ///
 /// Asks the adapter to describe itself; to read a hundred files with every kind of value and tensor,
-/// and one that is not GGUF; to dequantize blocks of every type; and to map the names of a file and of
-/// a checkpoint. It asks for the operations that the adapter has, and says where the answers depart from the protocol
+/// and one that is not GGUF; to dequantize blocks of every type; to map the names of a file and of
+/// a checkpoint; and to judge checkpoints that are in order and unpack modules of them. It asks for the
+/// operations that the adapter has, and says where the answers depart from the protocol
 /// (harness/suite/PROTOCOL.md), not whether the reader is right: that is `gguf-assay run --adapter`.
 ///
 ///     gguf-assay adapter-check 'python3 my_adapter.py'
@@ -31,7 +32,7 @@ pub(crate) struct Args {
 }
 
 /// The operations that there are.
-const OPS: [&str; 3] = ["read", "dequantize", "map_names"];
+const OPS: [&str; 5] = ["read", "dequantize", "map_names", "judge_checkpoint", "unpack"];
 
 /// Files with every kind of value, tensors, and an HTML page.
 const CASES: [&str; 5] = [
@@ -92,6 +93,16 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                 seen.write_lacking(&mut text);
                 off.extend(seen.off);
             }
+            for (op, title, good) in
+                [("judge_checkpoint", "judged", "a judgement"), ("unpack", "unpacked", "numbers")]
+            {
+                if has(op) {
+                    let seen = Seen::of_checkpoints(&mut process, op)?;
+                    seen.write(title, good, &mut text);
+                    seen.write_lacking(&mut text);
+                    off.extend(seen.off);
+                }
+            }
         }
     }
     for off in &off {
@@ -139,9 +150,6 @@ impl Seen {
             let request = ReadRequest { path, profile: Profile::Ggml, large: false };
             match process.read(&request) {
                 Answer::Value(value) => seen.value(&value),
-                Answer::Numbers(_) | Answer::Names(_) => {
-                    seen.off.push(format!("{}: no file for a file", case.id));
-                }
                 other => seen.no_value(&case.id, &case.id, other),
             }
         }
@@ -171,9 +179,6 @@ impl Seen {
                     numbers.len(),
                     request.elements()
                 )),
-                Answer::Value(_) | Answer::Names(_) => {
-                    seen.off.push(format!("{}: no numbers for blocks", case.id));
-                }
                 other => seen.no_value(&case.id, t.name, other),
             }
         }
@@ -189,8 +194,31 @@ impl Seen {
             let request = NamesRequest::of(case, &files).map_err(anyhow::Error::msg)?;
             match process.map_names(&request) {
                 Answer::Names(_) => seen.values += 1,
-                Answer::Value(_) | Answer::Numbers(_) => {
-                    seen.off.push(format!("{}: no names for names", case.id));
+                other => seen.no_value(&case.id, &case.id, other),
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Puts checkpoints that are in order to the adapter.
+    fn of_checkpoints(process: &mut Process, op: &str) -> Result<Seen> {
+        let mut seen = Seen::default();
+        let files = CaseFiles::new()?;
+        let corpus = Corpus::embedded();
+        let sound = corpus.checkpoints.iter().filter(|case| !case.has_fault() && case.tp.is_none());
+        for case in sound.filter(|case| case.operation() == op) {
+            let question = CheckpointQuestion::of(case, &files).map_err(anyhow::Error::msg)?;
+            match process.checkpoint(&question) {
+                Answer::Judged(_) => seen.values += 1,
+                Answer::Weight(weight) => {
+                    let count: u64 = weight.shape.iter().product();
+                    let numbers = weight.numbers.len() as u64;
+                    if count == numbers {
+                        seen.values += 1;
+                    } else {
+                        let shape = &weight.shape;
+                        seen.off.push(format!("{}: {numbers} numbers for {shape:?}", case.id));
+                    }
                 }
                 other => seen.no_value(&case.id, &case.id, other),
             }
@@ -198,10 +226,15 @@ impl Seen {
         Ok(seen)
     }
 
-    /// An answer that is none of what was asked for.
+    /// An answer that is no value of what was asked for.
     fn no_value(&mut self, case: &str, what: &str, answer: Answer) {
         match answer {
-            Answer::Value(_) | Answer::Numbers(_) | Answer::Names(_) => {}
+            // What an answer is depends on what was asked.
+            Answer::Value(_)
+            | Answer::Numbers(_)
+            | Answer::Names(_)
+            | Answer::Judged(_)
+            | Answer::Weight(_) => {}
             Answer::Failure(Failure::Unimplemented(_)) => self.unimplemented.push(what.into()),
             Answer::Failure(Failure::Rejected { message, .. }) => {
                 self.refusals += 1;

@@ -14,11 +14,21 @@ pub(crate) struct Args {
     /// Write nothing; fail if a file is not what its case builds
     #[arg(long)]
     check: bool,
+    /// Write every file of a case below this folder instead, whether it is committed or not
+    #[arg(long, value_name = "DIR", conflicts_with = "check")]
+    out: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let corpus = Corpus::from_dir(&args.dir)?;
     let mut errors = lint(&corpus, true);
+    if errors.is_empty()
+        && let Some(out) = &args.out
+    {
+        let written = files::write_all(&corpus, out)?;
+        println!("{} cases, {written} files written", corpus.all().count());
+        return Ok(crate::SUCCESS);
+    }
     if errors.is_empty() && !args.check {
         let written = files::write(&corpus, &args.dir)?;
         println!("{} cases, {written} files written", corpus.all().count());

@@ -4,6 +4,7 @@ pub(crate) mod adapter_check;
 pub(crate) mod bench_report;
 pub(crate) mod build_corpus;
 pub(crate) mod check;
+pub(crate) mod checkpoint;
 pub(crate) mod dequantize;
 pub(crate) mod explain;
 pub(crate) mod fuzz;

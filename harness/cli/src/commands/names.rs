@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use gguf_assay_checkpoint::{Checkpoint, Folder};
 use gguf_assay_format::{Gguf, TensorType, diagnose, printable};
 use gguf_assay_names::{Architecture, Change, CheckpointMap, CheckpointTensor, Finding, Map};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -368,64 +367,26 @@ fn bytes_json(json: &mut Json, blocks: Option<&TensorType>, change: Change) {
     }
 }
 
-/// As long as a safetensors header may be (the `safetensors` package refuses longer ones).
-const LONGEST_HEADER: u64 = 100_000_000;
-
-/// The names and shapes in the header of a safetensors file.
-fn header(path: &Path) -> Result<Vec<CheckpointTensor>> {
-    let context = || format!("cannot read {}", path.display());
-    let mut file = File::open(path).with_context(context)?;
-    let size = file.metadata().with_context(context)?.len();
-    let mut length = [0; 8];
-    file.read_exact(&mut length).with_context(context)?;
-    let length = u64::from_le_bytes(length);
-    if length > LONGEST_HEADER.min(size.saturating_sub(8)) {
-        bail!("{} is no safetensors file: a header of {length} bytes in {size}", path.display());
-    }
-    let mut text = vec![0; usize::try_from(length)?];
-    file.read_exact(&mut text).with_context(context)?;
-    let header: serde_json::Map<String, Json> = serde_json::from_slice(&text)
-        .with_context(|| format!("{} is no safetensors file: its header", path.display()))?;
-    let tensors = header.into_iter().filter(|(name, _)| name != "__metadata__");
-    tensors
-        .map(|(name, entry)| {
-            let shape = entry.get("shape").cloned().unwrap_or_default();
-            let shape = serde_json::from_value(shape).with_context(|| {
-                format!("{}: {} has no shape", path.display(), printable(&name, 80))
-            })?;
-            Ok(CheckpointTensor { name, shape })
-        })
-        .collect()
-}
-
 fn checkpoint(args: &Args) -> Result<u8> {
-    let folder = &args.input;
-    if !folder.is_dir() {
-        bail!("{} is not a folder; name the one that has config.json", folder.display());
+    let folder = args.input.display();
+    if !args.input.is_dir() {
+        bail!("{folder} is not a folder; name the one that has config.json");
     }
-    let path = folder.join("config.json");
-    let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let config: Json =
-        serde_json::from_slice(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+    let checkpoint = Checkpoint::open(Folder::new(&args.input))
+        .with_context(|| format!("cannot read {folder}"))?;
+    if let Some(fault) = checkpoint.findings.iter().find(|finding| finding.is_fault()) {
+        bail!("{folder}: {fault}; gguf-assay checkpoint {folder} says more");
+    }
+    let config = checkpoint.config("config.json").context("config.json is no object")?;
     let architecture = match &args.arch {
         Some(name) => Architecture::find(name)?,
-        None => of_config(&config)?,
+        None => of_config(config)?,
     };
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .with_context(|| format!("cannot read {}", folder.display()))?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "safetensors"))
+    let tensors: Vec<CheckpointTensor> = checkpoint
+        .tensors()
+        .map(|tensor| CheckpointTensor { name: tensor.name.clone(), shape: tensor.shape.clone() })
         .collect();
-    files.sort();
-    if files.is_empty() {
-        bail!("{} has no safetensors file", folder.display());
-    }
-    let mut tensors = Vec::new();
-    for file in &files {
-        tensors.extend(header(file)?);
-    }
-    let map = CheckpointMap::of(architecture, &tensors, &config);
+    let map = CheckpointMap::of(architecture, &tensors, config);
     match args.format {
         Format::Json => print(&(checkpoint_json(args, &map, &tensors).to_string() + "\n"))?,
         Format::Text => {

@@ -1,0 +1,193 @@
+//! What a config declares for which modules.
+
+use regex_lite::Regex;
+
+use crate::method::Layout;
+
+/// How a weight is declared to be stored.
+#[derive(Clone, Debug)]
+pub struct Scheme {
+    /// The layouts that the config leaves open, the likeliest first. None: the facts do not say how
+    /// the tensors look.
+    pub layouts: Vec<&'static Layout>,
+    /// The width of a code.
+    pub bits: u64,
+    /// How many codes share a scale.
+    pub group: Group,
+    /// The rows and columns of a block that shares a scale.
+    pub block: Option<(u64, u64)>,
+    /// Whether zero points are all the same, if the config says so.
+    pub symmetric: Option<bool>,
+    /// Whether a group has columns from anywhere (GPTQ's `desc_act`), if the config says so.
+    pub act_order: Option<bool>,
+    /// Whether GPTQ's zero points are stored as they are, as v2 does, not less one.
+    pub zero_is_plain: bool,
+}
+
+impl Scheme {
+    /// A scheme of one layout: its usual width and group size, symmetric unless said otherwise.
+    pub(crate) fn of(layout: &'static Layout) -> Scheme {
+        Scheme {
+            layouts: vec![layout],
+            bits: layout.bits.first().copied().unwrap_or(8),
+            group: layout.groups.first().map_or(Group::Row, |size| Group::Size(*size)),
+            block: None,
+            symmetric: None,
+            act_order: None,
+            zero_is_plain: false,
+        }
+    }
+}
+
+/// How many codes share a scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// This many along the input.
+    Size(u64),
+    /// All of a row; `-1` in most configs.
+    Row,
+}
+
+impl std::fmt::Display for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Group::Size(size) => size.fmt(f),
+            Group::Row => f.write_str("-1"),
+        }
+    }
+}
+
+/// Which modules an entry of a config is about.
+#[derive(Clone, Debug)]
+pub enum Pattern {
+    /// The module of this name.
+    Name(String),
+    /// Modules with these parts in their names, whole between dots.
+    Parts(String),
+    /// Modules with this text anywhere in their names.
+    Text(String),
+    /// Modules whose name begins with what the expression matches.
+    Expression(Box<Regex>),
+    /// `*` stands for anything.
+    Wildcard(String),
+    /// Every linear layer.
+    Linear,
+    /// Every layer of another class, of which names do not tell.
+    Class(String),
+}
+
+impl Pattern {
+    /// An expression, which matches from the start of a name as Python's `re.match` does.
+    pub(crate) fn expression(text: &str) -> Result<Pattern, String> {
+        let regex = Regex::new(&format!("^(?:{text})")).map_err(|error| error.to_string())?;
+        Ok(Pattern::Expression(Box::new(regex)))
+    }
+
+    /// Whether the module is one that the entry is about.
+    pub fn matches(&self, module: &str) -> bool {
+        match self {
+            Pattern::Name(name) => name == module,
+            Pattern::Parts(parts) => has_parts(module, parts),
+            Pattern::Text(text) => module.contains(text.as_str()),
+            Pattern::Expression(regex) => regex.is_match(module),
+            Pattern::Wildcard(pattern) => wildcard(pattern, module),
+            Pattern::Linear => true,
+            Pattern::Class(_) => false,
+        }
+    }
+}
+
+/// Whether `parts` stands in `name`, between dots or its ends.
+fn has_parts(name: &str, parts: &str) -> bool {
+    name.match_indices(parts).any(|(start, found)| {
+        let before = name.get(..start).unwrap_or_default();
+        let after = start.checked_add(found.len()).and_then(|end| name.get(end..));
+        let after = after.unwrap_or_default();
+        (before.is_empty() || before.ends_with('.')) && (after.is_empty() || after.starts_with('.'))
+    })
+}
+
+/// Whether a pattern with `*` matches all of a name.
+fn wildcard(pattern: &str, name: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let pieces: Vec<&str> = pieces.collect();
+    let Some((last, middle)) = pieces.split_last() else { return rest.is_empty() };
+    for piece in middle {
+        match rest.split_once(piece) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// An entry of a config: which modules, and how they are stored.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Where it stands, below the config: `ignore[0]`.
+    pub field: String,
+    /// The entry's text.
+    pub text: String,
+    /// Which modules.
+    pub pattern: Pattern,
+    /// How they are stored; `None` if they are not quantized.
+    pub scheme: Option<Scheme>,
+}
+
+/// What a config declares.
+#[derive(Clone, Debug, Default)]
+pub struct Declaration {
+    /// Entries for some modules: the first that matches counts.
+    pub entries: Vec<Entry>,
+    /// What counts for all others; none if they are not quantized.
+    pub scheme: Option<Scheme>,
+    /// Whether the declaration asks every linear layer that no entry matches to be quantized. Some
+    /// methods leave that to the tensors.
+    pub is_complete: bool,
+}
+
+impl Declaration {
+    /// The entry that counts for a module, by its place.
+    pub fn entry(&self, module: &str) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.pattern.matches(module))
+    }
+
+    /// How a module is declared to be stored; `None` if it is not quantized.
+    pub fn scheme_of(&self, module: &str) -> Option<&Scheme> {
+        match self.entry(module).and_then(|place| self.entries.get(place)) {
+            Some(entry) => entry.scheme.as_ref(),
+            None => self.scheme.as_ref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_loaders_do() {
+        // By hand, after compressed-tensors' `match_name`, transformers' `should_convert_module` and
+        // fnmatch.
+        let of = |text: &str| Pattern::expression(text).unwrap();
+        for (pattern, name, expected) in [
+            (Pattern::Name("lm_head".into()), "lm_head", true),
+            (Pattern::Name("lm_head".into()), "model.lm_head", false),
+            (Pattern::Parts("mlp.gate".into()), "model.layers.3.mlp.gate", true),
+            (Pattern::Parts("mlp.gate".into()), "model.layers.3.mlp.gate_proj", false),
+            (Pattern::Text("mlp.gate".into()), "model.layers.3.mlp.gate_proj", true),
+            (of(r".*mlp\.gate$"), "model.layers.3.mlp.gate", true),
+            (of("mlp"), "model.layers.3.mlp", false),
+            (of("a|b"), "b.c", true),
+            (Pattern::Wildcard("lm_head".into()), "lm_head", true),
+            (Pattern::Wildcard("*.gate".into()), "a.b.gate", true),
+            (Pattern::Wildcard("model.*.gate*".into()), "model.1.gate_up", true),
+            (Pattern::Wildcard("model.*.gate".into()), "model.1.gate_up", false),
+        ] {
+            assert_eq!(pattern.matches(name), expected, "{pattern:?} {name}");
+        }
+    }
+}
