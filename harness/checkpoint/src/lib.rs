@@ -3,6 +3,8 @@
 //! [`Checkpoint::open`] reads the configs and the headers of the safetensors files of a folder, and
 //! whatever is wrong with those. No tensor is read for that, so that size does not matter.
 //!
+//! [`packing`] says what the tensors of a quantized weight mean: numbers, codes, other layouts.
+//!
 //! No input makes it panic; time and memory are in proportion to the headers that are really there,
 //! whatever they claim.
 
