@@ -172,9 +172,9 @@ fn check_checkpoint(case: &CheckpointCase, say: &mut impl FnMut(String)) {
 
 /// What this project's own judge finds. It only confirms what the case says.
 fn judge_files(files: &BuiltFolder, tp: Option<u32>) -> Vec<Finding> {
-    let _ = tp;
+    let options = Options { tp: tp.map(u64::from), ..Options::default() };
     match Checkpoint::open(MemoryFiles(files.0.clone())) {
-        Ok(checkpoint) => judge(&checkpoint, &Options::default()).findings,
+        Ok(checkpoint) => judge(&checkpoint, &options).findings,
         // Files in memory can be read.
         Err(_) => Vec::new(),
     }

@@ -37,7 +37,8 @@ impl Declared<'_> {
 }
 
 /// The fields within `config.json` that hold the config of a text model.
-const NESTED: [&str; 4] = ["text_config", "llm_config", "language_config", "thinker_config"];
+pub(crate) const NESTED: [&str; 4] =
+    ["text_config", "llm_config", "language_config", "thinker_config"];
 
 /// Every declaration of a checkpoint, the one that counts first.
 pub(crate) fn declarations<F>(checkpoint: &Checkpoint<F>) -> Vec<Declared<'_>> {

@@ -7,10 +7,12 @@ use serde_json::Value as Json;
 
 use crate::checkpoint::Checkpoint;
 use crate::config::{Declared, Fields, declarations, quote};
+use crate::experts::Experts;
 use crate::files::Files;
 use crate::finding::Finding;
 use crate::fit::{Fit, Shapes, Sizes, Weight, fit, is_of, shapes, shown, sizes_that_fit};
 use crate::method::{Layout, Method, Presence};
+use crate::model;
 use crate::module::{Module, modules};
 use crate::rule;
 use crate::scheme::{Declaration, Group, Pattern, Scheme};
@@ -22,11 +24,13 @@ pub struct Options {
     /// Whether values are looked at as well: zero points, `g_idx`, scales, stated shapes. A little of
     /// each tensor is read for that.
     pub values: bool,
+    /// Over how many ranks the weights are to be split, if that is asked.
+    pub tp: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { values: true }
+        Options { values: true, tp: None }
     }
 }
 
@@ -43,6 +47,8 @@ pub struct Judgement {
     pub modules: Vec<QuantizedModule>,
     /// How many modules are plain.
     pub plain: usize,
+    /// The experts, if there are any.
+    pub experts: Option<Experts>,
     /// What is wrong, and notes.
     pub findings: Vec<Finding>,
 }
@@ -91,6 +97,7 @@ pub fn judge<F: Files>(checkpoint: &Checkpoint<F>, options: &Options) -> Judgeme
         scheme: None,
         modules: Vec::new(),
         plain: 0,
+        experts: None,
         findings: Vec::new(),
     };
     let modules = modules(checkpoint);
@@ -106,7 +113,7 @@ pub fn judge<F: Files>(checkpoint: &Checkpoint<F>, options: &Options) -> Judgeme
         }
         agree(declared, all.get(1..).unwrap_or_default(), &mut findings);
     }
-    let mut judge = Judge { checkpoint, options, findings, groups: BTreeMap::new() };
+    let mut judge = Judge { checkpoint, options, findings, groups: HashMap::new() };
     match declaration {
         Some((declared, declaration)) => {
             judge.modules(declared, &declaration, &modules, &mut judgement);
@@ -114,6 +121,9 @@ pub fn judge<F: Files>(checkpoint: &Checkpoint<F>, options: &Options) -> Judgeme
         }
         None => judge.undeclared(&modules, &mut judgement, all.is_empty()),
     }
+    let found = model::judge(checkpoint, &modules, &judgement, options, &judge.findings);
+    judgement.experts = found.0;
+    found.1.into_iter().for_each(|finding| judge.push(finding));
     judgement.findings = judge.finish();
     judgement
 }
@@ -221,17 +231,32 @@ struct Judge<'c, F> {
     options: &'c Options,
     findings: Vec<Finding>,
     /// Findings that are the same but for the module.
-    groups: BTreeMap<(&'static str, String, String, Option<String>), usize>,
+    groups: HashMap<Said, usize>,
+}
+
+/// What a finding says, whatever module it is about.
+#[derive(PartialEq, Eq, Hash)]
+struct Said {
+    rule: &'static str,
+    found: String,
+    expected: String,
+    field: Option<String>,
+    /// What the tensor's name has behind the module's.
+    suffix: String,
 }
 
 impl<F: Files> Judge<'_, F> {
     /// Adds a finding about a module, or the module to a finding that says the same.
     fn push(&mut self, finding: Finding) {
-        if finding.tensor.is_none()
-            && let Some(module) = &finding.module
-        {
-            let (found, expected) = (finding.found.clone(), finding.expected.clone());
-            let key = (finding.rule.id, found, expected, finding.field.clone());
+        if let Some(module) = &finding.module {
+            let tensor = finding.tensor.as_deref().unwrap_or(module);
+            let key = Said {
+                rule: finding.rule.id,
+                found: finding.found.clone(),
+                expected: finding.expected.clone(),
+                field: finding.field.clone(),
+                suffix: tensor.strip_prefix(module.as_str()).unwrap_or(tensor).to_owned(),
+            };
             if let Some(first) = self.groups.get(&key).and_then(|at| self.findings.get_mut(*at)) {
                 first.others.push(module.clone());
                 return;
@@ -734,11 +759,10 @@ impl QuantizedModule {
 }
 
 /// Whether a module has a tensor that only quantized ones have.
-fn is_quantized(module: &Module<'_>) -> bool {
+pub(crate) fn is_quantized(module: &Module<'_>) -> bool {
     module.tensors.iter().any(|(suffix, tensor)| match *suffix {
         ".weight" => !["BF16", "F16", "F32", "F64"].contains(&tensor.dtype.name),
-        "" | ".bias" | "_bias" | ".scale" | ".zero" | ".k_scale" | ".v_scale" | ".kv_scale"
-        | ".q_scale" => false,
+        "" | ".bias" | "_bias" | ".scale" | ".zero" => false,
         // Scales beside a plain weight may be those of inputs.
         ".input_scale" | ".input_zero_point" | ".input_global_scale" => false,
         _ => true,
@@ -746,7 +770,7 @@ fn is_quantized(module: &Module<'_>) -> bool {
 }
 
 /// A module's name without its numbers.
-fn kind(name: &str) -> String {
+pub(crate) fn kind(name: &str) -> String {
     let parts = name.split('.').map(|part| match part.parse::<u64>() {
         Ok(_) => "N",
         Err(_) => part,

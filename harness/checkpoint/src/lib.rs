@@ -3,6 +3,8 @@
 //! [`Checkpoint::open`] reads the configs and the headers of the safetensors files of a folder, and
 //! whatever is wrong with those. No tensor is read for that, so that size does not matter.
 //!
+//! [`packing`] says what the tensors of a quantized weight mean: numbers, codes, other layouts.
+//!
 //! No input makes it panic; time and memory are in proportion to the headers that are really there,
 //! whatever they claim.
 
@@ -25,11 +27,13 @@
     )
 )]
 
+mod architecture;
 mod checkpoint;
 mod compare;
 mod config;
 mod describe;
 mod dtype;
+mod experts;
 mod files;
 mod finding;
 mod fit;
@@ -38,8 +42,10 @@ mod index;
 mod json;
 mod judge;
 pub mod method;
+mod model;
 mod module;
 pub mod packing;
+mod parallel;
 pub mod rule;
 mod scheme;
 mod unpack;
@@ -48,6 +54,7 @@ mod values;
 pub use checkpoint::{Checkpoint, ConfigFile, Shard};
 pub use compare::{Compared, compare};
 pub use dtype::Dtype;
+pub use experts::{ExpertLayout, Experts};
 pub use files::{Files, Folder, MemoryFiles};
 pub use finding::{Finding, Refusal};
 pub use header::{Header, TensorRecord};

@@ -11,7 +11,7 @@ use crate::method::Layout;
 /// The suffixes of all layouts, and those of plain weights; longer ones first.
 static SUFFIXES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let of_layouts = Layout::all().flat_map(|layout| layout.tensors).map(|tensor| tensor.suffix);
-    let others = [".W_q", ".scale", ".zero", ".k_scale", ".v_scale", ".kv_scale", ".q_scale"];
+    let others = [".W_q", ".scale", ".zero"];
     let mut all: Vec<&'static str> = of_layouts.chain(others).collect();
     all.sort_by_key(|suffix| (std::cmp::Reverse(suffix.len()), *suffix));
     all.dedup();

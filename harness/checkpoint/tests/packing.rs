@@ -315,6 +315,99 @@ fn the_rule_is_found() {
     assert!(explain(&v1, 8, 8, &tensors, &source[1..]).is_err());
 }
 
+/// Tensors of one rule that are declared to be of another: the rule is found, and its error is 0.
+#[test]
+fn every_mistake_is_found() {
+    type Pairs = BTreeMap<&'static str, Tensor<'static>>;
+    let find =
+        |rule: &str, packing: Packing, sizes: (u64, u64), tensors: &Pairs, source: &[f32]| {
+            let candidates = explain(&packing, sizes.0, sizes.1, tensors, source).unwrap();
+            assert_eq!(candidates[0].rule, rule, "{candidates:?}");
+            assert!(candidates[0].error < 1e-7 && candidates[1].error > 1e-3, "{candidates:?}");
+            assert!(candidates.iter().any(|candidate| candidate.rule == "as declared"));
+        };
+    let gptq = |v2| Packing { group_size: Some(4), ..Packing::new(PackedLayout::Gptq { v2 }, 4) };
+    let mut tensors = BTreeMap::from([
+        ("qweight", words(&[1, 8], &[0x7654_3210; 8])),
+        ("qzeros", words(&[2, 1], &[0x7653_4216, 0x1244_3521])),
+        ("scales", floats(&[2, 8], &[[1.0; 8], [2.0; 8]].concat())),
+        ("g_idx", words(&[8], &[1, 0, 1, 0, 1, 0, 1, 0])),
+    ]);
+    let of = |packing: Packing, tensors: &Pairs| unpack(&packing, 8, 8, tensors).unwrap();
+    let rule = "zero points less one, as in v1";
+    find(rule, gptq(true), (8, 8), &tensors, &of(gptq(false), &tensors));
+    // By hand: codes 0 to 7 less 8, and less 0, with scales in turn.
+    let less = |zero: i16| -> Vec<f32> {
+        (0..64i16).map(|n| f32::from((n % 8 - zero) * (2 - n % 2))).collect()
+    };
+    find("all zero points the middle", gptq(false), (8, 8), &tensors, &less(8));
+    find("all zero points 0", gptq(false), (8, 8), &tensors, &less(0));
+    let mut without = tensors.clone();
+    without.remove("g_idx");
+    let rule = "groups in order, without g_idx";
+    find(rule, gptq(false), (8, 8), &tensors, &of(gptq(false), &without));
+    // By hand: the code of input 0, 4, 1 … is 0, 1, 2 ….
+    tensors.remove("g_idx");
+    tensors.insert("qzeros", words(&[2, 1], &[0, 0]));
+    let row = [0.0, 4.0, 1.0, 5.0, 4.0, 12.0, 6.0, 14.0];
+    let rule = "the nibbles of a word in AWQ's order";
+    find(rule, gptq(true), (8, 8), &tensors, &[row; 8].concat());
+    // By hand: the other way around a byte, inputs 1, 0, 3, 2 ….
+    let row = [1.0, 0.0, 3.0, 2.0, 10.0, 8.0, 14.0, 12.0];
+    let rule = "the nibbles of a byte the other way around";
+    find(rule, gptq(true), (8, 8), &tensors, &[row; 8].concat());
+    let columns: Vec<f32> = (0..64).map(|n| of(gptq(true), &tensors)[n % 8 * 8 + n / 8]).collect();
+    find("transposed", gptq(true), (8, 8), &tensors, &columns);
+
+    let awq = Packing { symmetric: false, ..Packing::new(PackedLayout::AwqGemm, 4) };
+    let tensors = BTreeMap::from([
+        ("qweight", words(&[2, 1], &[0x7654_3210, 0x1234_4321])),
+        ("qzeros", words(&[1, 1], &[0x3333_3333])),
+        ("scales", ones(&[1, 8])),
+    ]);
+    let source = unpack(&Packing { symmetric: true, ..awq }, 8, 2, &tensors).unwrap();
+    find("all zero points the middle", awq, (8, 2), &tensors, &source);
+
+    let blocks = Packing { block: Some([1, 1]), ..Packing::new(PackedLayout::Float8, 8) };
+    let mut tensors = BTreeMap::from([
+        ("weight", Tensor::new(Dtype::F8_E4M3, &[2, 2], vec![0x38; 4])),
+        ("weight_scale_inv", floats(&[2, 2], &[1.0, 2.0, 4.0, 8.0])),
+    ]);
+    find("divided by the scale", blocks, (2, 2), &tensors, &[1.0, 0.5, 0.25, 0.125]);
+    find("without scales", blocks, (2, 2), &tensors, &[1.0; 4]);
+    // By hand: 0x38 is half of 1 as E5M2; the first two numbers here are not the same in turn.
+    find("the other 8-bit floating point", blocks, (2, 2), &tensors, &[0.5, 1.0, 2.0, 4.0]);
+    tensors.insert("weight", Tensor::new(Dtype::F8_E4M3, &[2, 2], &[0x38, 0x40, 0x38, 0x38][..]));
+    find("scales transposed", blocks, (2, 2), &tensors, &[1.0, 8.0, 2.0, 8.0]);
+
+    for (divide, weight, factor, rule, times) in [
+        (
+            true,
+            "weight_packed",
+            "weight_global_scale",
+            "multiplied by the factor, as modelopt",
+            4.0,
+        ),
+        (false, "weight", "weight_scale_2", "divided by the factor, as compressed-tensors", 0.25),
+    ] {
+        let tensors = BTreeMap::from([
+            (weight, Tensor::new(Dtype::U8, &[1, 8], vec![0x42; 8])),
+            ("weight_scale", Tensor::new(Dtype::F8_E4M3, &[1, 1], &[0x38][..])),
+            (factor, floats(&[1], &[4.0])),
+        ]);
+        let source: Vec<f32> = (0..16).map(|n| [1.0, 2.0][n % 2] * times).collect();
+        let packing = Packing::new(PackedLayout::Nvfp4 { divide }, 4);
+        find(rule, packing, (1, 16), &tensors, &source);
+    }
+
+    let tensors = BTreeMap::from([
+        ("weight", Tensor::new(Dtype::I8, &[1, 2], &[1, 2][..])),
+        ("SCB", floats(&[1], &[2.0])),
+    ]);
+    let int8 = Packing::new(PackedLayout::BnbInt8, 8);
+    find("integers times the largest number", int8, (1, 2), &tensors, &[2.0, 4.0]);
+}
+
 #[test]
 fn errors_are_relative() {
     assert_eq!(relative_error(&[1.0, -2.0], &[1.0, -4.0]), 0.4);
@@ -339,6 +432,30 @@ fn sizes_that_are_wrong_are_named() {
     assert_eq!(error(&tensors), "qweight: F32 [1, 8]; expected I32 [1, 8]");
     tensors.remove("qweight");
     assert_eq!(error(&tensors), "qweight: no such tensor; expected I32 [1, 8]");
+    // QC-05: a group size of -1 is one group; QC-04: zero points are packed along the output.
+    let one_group = BTreeMap::from([
+        ("qweight", words(&[16, 64], &[0; 1024])),
+        ("qzeros", words(&[1, 8], &[0; 8])),
+        ("scales", ones(&[1, 64])),
+    ]);
+    assert!(unpack(&v1, 64, 128, &one_group).is_ok());
+    let packed = Packing {
+        group_size: Some(32),
+        symmetric: false,
+        ..Packing::new(PackedLayout::CompressedPack, 4)
+    };
+    let transposed = BTreeMap::from([
+        ("weight_packed", words(&[16, 8], &[0; 128])),
+        ("weight_scale", ones(&[16, 2])),
+        ("weight_zero_point", words(&[16, 1], &[0; 16])),
+    ]);
+    let error = unpack(&packed, 16, 64, &transposed).unwrap_err();
+    assert_eq!(error.to_string(), "weight_zero_point: I32 [16, 1]; expected I32 [2, 2]");
+    let error = unpack(&packed, 16, 63, &transposed).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "in_features of 63; expected a multiple of 32: the group size of pack-quantized",
+    );
     let huge = unpack(&v1, 1 << 60, 1 << 60, &tensors).unwrap_err();
     assert_eq!(
         huge.to_string(),

@@ -68,7 +68,7 @@ fn what_is_off_in_its_description_is_named() {
     assert_eq!(status, Some(1), "{text}");
     for off in [
         "describe: `version` is empty",
-        "describe: `ops` has quantize: there are read, dequantize, map_names",
+        "describe: `ops` has quantize: there are read, dequantize, map_names, judge_checkpoint, unpack",
         "describe: `types` has q9: ",
     ] {
         assert!(text.contains(off), "{off}: {text}");

@@ -1,7 +1,7 @@
 """The adapter protocol in Python: requests as JSON lines on stdin, answers on stdout.
 
-An adapter imports its reader, and calls ``serve(describe, read)``, with ``dequantize`` and ``map_names``
-if it has those. Whatever the reader raises is reported as it is; the suite judges it.
+An adapter imports its reader, and calls ``serve(describe, read)``, with ``dequantize``, ``map_names``,
+``judge_checkpoint`` and ``unpack`` if it has those. Whatever the reader raises is reported as it is; the suite judges it.
 """
 
 import json
@@ -97,7 +97,29 @@ def unmapped(_architecture, to, _request):
     raise Unimplemented(f"mapping names to {to}")
 
 
-def serve(describe, read, dequantize=unable, map_names=unmapped):
+def unread(_path):
+    """For what reads no files."""
+    raise Unimplemented("reading files")
+
+
+def unjudged(_path, _tp):
+    """For readers that judge no checkpoints."""
+    raise Unimplemented("judging checkpoints")
+
+
+def packed(_path, _module):
+    """For readers that unpack no modules."""
+    raise Unimplemented("unpacking modules")
+
+
+def serve(
+    describe,
+    read=unread,
+    dequantize=unable,
+    map_names=unmapped,
+    judge_checkpoint=unjudged,
+    unpack=packed,
+):
     """Answers requests until stdin ends.
 
     ``describe()`` gives a dict with ``name``, ``version``, ``language``, ``home`` and ``ops``;
@@ -105,7 +127,9 @@ def serve(describe, read, dequantize=unable, map_names=unmapped):
     the numbers of the blocks as the bytes of little-endian ``float32``;
     ``map_names(architecture, to, request)`` one with ``names``, a list of what ``name`` gives, and
     ``config`` on the way to transformers. ``to`` is ``transformers`` (the request has ``path``, ``names``
-    and ``metadata``) or ``gguf`` (``config`` and ``names``).
+    and ``metadata``) or ``gguf`` (``config`` and ``names``). ``judge_checkpoint(path, tp)`` gives one with
+    ``method`` and what else is known, or raises what is wrong with the folder (``tp`` may be None);
+    ``unpack(path, module)`` the shape of a module and its numbers as the bytes of little-endian ``float32``.
     """
     # What a reader prints must not end up among the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
@@ -123,6 +147,11 @@ def serve(describe, read, dequantize=unable, map_names=unmapped):
                 elif request["op"] == "map_names":
                     architecture, to = request["architecture"], request["to"]
                     answer["ok"] = map_names(architecture, to, request)
+                elif request["op"] == "judge_checkpoint":
+                    answer["ok"] = judge_checkpoint(request["path"], request.get("tp"))
+                elif request["op"] == "unpack":
+                    shape, numbers = unpack(request["path"], request["module"])
+                    answer["ok"] = {"shape": list(shape), "f32": bytes(numbers).hex()}
                 else:
                     answer["ok"] = read(request["path"])
             except Unimplemented as what:

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use gguf_assay::process::{Bounds, Process, Program};
 use gguf_assay::{
-    Answer, Channel, Failure, MappedName, NamesGiven, NamesRequest, NamesValue, OwnedValue,
+    Answer, Channel, CheckpointQuestion, CheckpointRequest, CheckpointValue, Failure, MappedName,
+    NamesGiven, NamesRequest, NamesValue, OwnedValue, UnpackRequest, WeightValue,
 };
 use serde_json::json;
 
@@ -53,7 +54,21 @@ def map_names(architecture, to, request):
     ]
     return {"names": names, "config": {"keys": len(request["metadata"])}}
 
-adapter.serve(lambda: {"name": "odd", "version": "1", "ops": ["read"]}, read, map_names=map_names)
+def judge_checkpoint(path, tp):
+    if tp is None:
+        raise Odd(path)
+    return {"method": "gptq", "bits": tp}
+
+def unpack(path, module):
+    return (1, 1), b"\0\0\x80\x3f"
+
+adapter.serve(
+    lambda: {"name": "odd", "version": "1", "ops": ["read"]},
+    read,
+    map_names=map_names,
+    judge_checkpoint=judge_checkpoint,
+    unpack=unpack,
+)
 "#;
 
 #[test]
@@ -94,4 +109,20 @@ fn what_a_reader_does_is_reported_as_it_is() {
     let checkpoint = NamesGiven::Checkpoint { config: json!({}), parameters: Vec::new() };
     let unimplemented = Failure::Unimplemented("one direction only".into());
     assert_eq!(map(checkpoint), Answer::Failure(unimplemented));
+
+    let mut judge = |tp| {
+        let request = CheckpointRequest { path: "/folder".into(), tp };
+        process.checkpoint(&CheckpointQuestion::Judge(request))
+    };
+    let gptq = CheckpointValue {
+        method: Some("gptq".into()),
+        bits: Some(2),
+        ..CheckpointValue::default()
+    };
+    assert_eq!(judge(Some(2)), Answer::Judged(Box::new(gptq)));
+    assert_eq!(judge(None), rejected("__main__.Odd", "/folder"));
+    let request = UnpackRequest { path: "/folder".into(), module: "a".into() };
+    let weight = WeightValue { shape: vec![1, 1], numbers: vec![1.0] };
+    let answer = process.checkpoint(&CheckpointQuestion::Unpack(request));
+    assert_eq!(answer, Answer::Weight(Box::new(weight)));
 }

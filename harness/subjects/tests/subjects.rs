@@ -39,6 +39,7 @@ fn lock_files_of_adapters_know_the_dependencies_of_our_crates() {
         for (package, folder) in [
             ("gguf-assay", "suite"),
             ("gguf-assay-cases", "cases"),
+            ("gguf-assay-checkpoint", "checkpoint"),
             ("gguf-assay-format", "format"),
             ("gguf-assay-names", "names"),
             ("gguf-assay-quant", "quant"),
@@ -82,14 +83,14 @@ fn dependencies(table: &toml::Table) -> Vec<&str> {
         .collect()
 }
 
-/// What is recorded is of the subjects that dequantize or map names, in the versions that are pinned; `.ci/run`
+/// What is recorded is of the subjects that dequantize, map names or know checkpoints, in the versions that are pinned; `.ci/run`
 /// sees that a run shows the same.
 #[test]
 fn capabilities_are_recorded_of_every_subject_that_has_some() {
     let recorded = capabilities().subjects;
     let names: Vec<&str> = recorded.iter().map(|subject| subject.name.as_str()).collect();
     let mut subjects = all();
-    let recorded_ops = ["dequantize", "map_names"];
+    let recorded_ops = ["dequantize", "map_names", "judge_checkpoint", "unpack"];
     subjects.retain(|subject| {
         subject.manifest.ops.iter().any(|op| recorded_ops.contains(&op.as_str()))
     });

@@ -731,4 +731,28 @@ mod tests {
             assert!(error.contains(complaint), "{error}");
         }
     }
+
+    #[test]
+    fn answers_about_checkpoints_that_depart_from_the_protocol_are_told() {
+        for (ok, complaint) in [
+            (json!({ "bits": 4 }), "has a `method`"),
+            (json!({ "method": 4 }), "`method` is text or null: 4"),
+            (json!({ "method": null, "bits": "4" }), "`bits` is a number"),
+            (json!({ "method": null, "size": 4 }), "unknown field `size`"),
+            (json!({ "method": null, "modules": [{}] }), "has a `name`"),
+            (json!({ "method": null, "modules": [{ "name": "a", "layout": 1 }] }), "is text: 1"),
+            (json!({ "method": null, "modules": [{ "name": "a", "shape": [] }] }), "unknown field"),
+        ] {
+            let error = checkpoint_from_json(&ok).unwrap_err();
+            assert!(error.contains(complaint), "{error}");
+        }
+        for (ok, complaint) in [
+            (json!({ "f32": "" }), "`ok` is {"),
+            (json!({ "shape": ["1"], "f32": "0000803f" }), "`shape` has numbers"),
+            (json!({ "shape": [1], "f32": "0000" }), "four bytes a number"),
+        ] {
+            let error = weight_from_json(&ok).unwrap_err();
+            assert!(error.contains(complaint), "{error}");
+        }
+    }
 }

@@ -167,8 +167,8 @@ fn refuse(findings: impl Iterator<Item = String>) -> Result<(), Failure> {
 
 /// The judgement of a checkpoint, unless something is wrong with it.
 fn in_order(checkpoint: &Checkpoint<Folder>, tp: Option<u32>) -> Result<Judgement, Failure> {
-    let _ = tp;
-    let judgement = judge(checkpoint, &gguf_assay_checkpoint::Options::default());
+    let options = gguf_assay_checkpoint::Options { tp: tp.map(u64::from), ..Default::default() };
+    let judgement = judge(checkpoint, &options);
     let faults = judgement.findings.iter().filter(|finding| finding.is_fault());
     refuse(faults.map(ToString::to_string))?;
     Ok(judgement)
@@ -182,7 +182,7 @@ fn judged(judgement: &Judgement) -> CheckpointValue {
         bits: shared(modules.iter().map(|module| module.bits)),
         group_size: shared(modules.iter().map(group_size)),
         symmetric: shared(modules.iter().map(|module| module.symmetric)).flatten(),
-        experts: None,
+        experts: judgement.experts.as_ref().map(|experts| experts.layout.name().to_owned()),
         modules: Some(modules.iter().map(module_value).collect()),
     }
 }

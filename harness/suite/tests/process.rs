@@ -213,6 +213,14 @@ fn misbehave(how: &str) {
                 let result = Err(Failure::Unimplemented("mapping names".into()));
                 serde_json::to_string(&Response::to_map_names(id, &result)).unwrap()
             }
+            Request::JudgeCheckpoint { id, .. } => {
+                let result = Err(Failure::Unimplemented("judging checkpoints".into()));
+                serde_json::to_string(&Response::to_judge_checkpoint(id, &result)).unwrap()
+            }
+            Request::Unpack { id, .. } => {
+                let result = Err(Failure::Unimplemented("unpacking modules".into()));
+                serde_json::to_string(&Response::to_unpack(id, &result)).unwrap()
+            }
         };
         writeln!(stdout, "{answer}").unwrap();
         stdout.flush().unwrap();

@@ -2,8 +2,8 @@
 
 use gguf_assay::protocol::{Described, Given, PROTOCOL, Request, Response, file_to_json};
 use gguf_assay::{
-    ByteOrder, CaseFiles, Corpus, DequantizeRequest, Failure, NamesRequest, Profile, ReadRequest,
-    Reference, Subject,
+    ByteOrder, CaseFiles, CheckpointQuestion, Corpus, DequantizeRequest, Failure, NamesRequest,
+    Profile, ReadRequest, Reference, Subject,
 };
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -68,6 +68,31 @@ fn every_message_of_a_run_is_valid() {
         messages.push(serde_json::to_value(&response).unwrap());
         assert_eq!(response.into_map_names().unwrap(), result);
     }
+    for (id, case) in Corpus::embedded().checkpoints.iter().enumerate() {
+        let id = id as u64;
+        match CheckpointQuestion::of(case, &files).unwrap() {
+            CheckpointQuestion::Judge(request) => {
+                let path = request.path.display().to_string();
+                let message = Request::JudgeCheckpoint { id, path, tp: request.tp };
+                messages.push(serde_json::to_value(message).unwrap());
+                let result = reference.judge_checkpoint(&request);
+                let response = Response::to_judge_checkpoint(id, &result);
+                messages.push(serde_json::to_value(&response).unwrap());
+                assert_eq!(response.into_judge_checkpoint().unwrap(), result);
+            }
+            CheckpointQuestion::Unpack(request) => {
+                let path = request.path.display().to_string();
+                let message = Request::Unpack { id, path, module: request.module.clone() };
+                messages.push(serde_json::to_value(message).unwrap());
+                let result = reference.unpack(&request);
+                let response = Response::to_unpack(id, &result);
+                messages.push(serde_json::to_value(&response).unwrap());
+                let back = response.into_unpack().unwrap();
+                // Not by value: a NaN is not equal to itself.
+                assert_eq!(format!("{back:?}"), format!("{result:?}"));
+            }
+        }
+    }
     let unimplemented = Response::to_read(1, &Err(Failure::Unimplemented("big-endian".into())));
     messages.push(serde_json::to_value(unimplemented).unwrap());
     for message in &messages {
@@ -92,6 +117,14 @@ fn messages_that_depart_from_the_protocol_are_not() {
         json!({"id": 1, "ok": {"config": {}}}),
         json!({"id": 1, "ok": {"names": [{"shape": [1]}]}}),
         json!({"id": 1, "ok": {"names": [{"name": "a", "shape": ["1"]}]}}),
+        json!({"op": "judge_checkpoint", "id": 1}),
+        json!({"op": "judge_checkpoint", "id": 1, "path": "x", "tp": 0}),
+        json!({"op": "unpack", "id": 1, "path": "x"}),
+        json!({"id": 1, "ok": {"method": 4}}),
+        json!({"id": 1, "ok": {"bits": 4}}),
+        json!({"id": 1, "ok": {"method": "gptq", "modules": [{"bits": 4}]}}),
+        json!({"id": 1, "ok": {"method": "gptq", "group_size": -2}}),
+        json!({"id": 1, "ok": {"shape": [1]}}),
         json!({"id": 1, "ok": {"size": 1}}),
         json!({"id": 1, "ok": {"metadata": [["a", {"u32": 1}]]}}),
         json!({"id": 1, "ok": {"metadata": [["a", {"u32": "1", "u8": "1"}]]}}),

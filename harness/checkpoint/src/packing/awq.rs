@@ -85,14 +85,16 @@ pub(super) fn pack_gemm(
 }
 
 /// How many words of zero points a row has (`calculate_zeros_width`): more than groups need, for
-/// what kernels read at once. There are eight times as many scales.
+/// what kernels read at once. There are eight times as many scales. Groups of 16 are gptqmodel's
+/// 7.7.0, `utils/gemv.py`.
 fn zeros_width(job: &Job<'_, '_>) -> Result<usize, NotUnpacked> {
     let several = match job.group {
         128.. => 1,
         64 => 2,
         32 => 4,
+        16 => 8,
         group => {
-            let expected = format!("32, 64 or at least 128 for {}", job.packing.layout);
+            let expected = format!("16, 32, 64 or at least 128 for {}", job.packing.layout);
             return Err(NotUnpacked::new(format!("groups of {group}"), expected));
         }
     };

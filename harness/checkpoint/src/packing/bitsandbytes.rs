@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::{Job, NotUnpacked, Tensor};
+use super::{Job, NotUnpacked, Tensor, quote_shape};
 use crate::dtype::Dtype;
 
 /// Where the state of 4-bit weights is, as JSON.
@@ -28,7 +28,11 @@ fn state(job: &Job<'_, '_>) -> Result<State, NotUnpacked> {
     let shape: Vec<Option<usize>> = state.shape.iter().map(|dim| (*dim).try_into().ok()).collect();
     if shape != [Some(job.rows), Some(job.cols)] {
         let expected = format!("{:?}", [job.rows, job.cols]);
-        return Err(NotUnpacked::of(name, format!("shape {:?}", state.shape), expected));
+        return Err(NotUnpacked::of(
+            name,
+            format!("shape {}", quote_shape(&state.shape)),
+            expected,
+        ));
     }
     if state.blocksize == 0 || state.nested_blocksize == Some(0) {
         return Err(NotUnpacked::of(name, "blocks of 0", "1 at least"));

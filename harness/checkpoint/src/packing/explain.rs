@@ -16,7 +16,11 @@ pub fn relative_error(a: &[f32], b: &[f32]) -> f64 {
     let difference = |(a, b): (&f32, &f32)| (f64::from(*a) - f64::from(*b)).abs();
     let differences: f64 = a.iter().zip(b).map(difference).sum();
     let size: f64 = b.iter().map(|b| f64::from(*b).abs()).sum();
-    if differences == 0.0 { 0.0 } else { differences / size }
+    match differences / size {
+        _ if differences == 0.0 => 0.0,
+        error if error.is_nan() => f64::NAN, // without a sign, so that it is sorted last
+        error => error,
+    }
 }
 
 /// A rule and how far its numbers are from the source.
@@ -41,7 +45,7 @@ type Mistake = (&'static str, fn(&mut Packing, &mut Altered<'_>) -> bool);
 /// # Errors
 ///
 /// Those of [`unpack`] by the declared rule; a source of another length. Rules by which nothing can be
-/// unpacked are left out.
+/// unpacked, or the very same numbers, are left out.
 pub fn explain(
     packing: &Packing,
     out_features: u64,
@@ -70,9 +74,10 @@ pub fn explain(
             })
             .collect();
         if alter(&mut packing, &mut altered)
-            && let Ok(numbers) = unpack(&packing, out_features, in_features, &altered)
+            && let Ok(other) = unpack(&packing, out_features, in_features, &altered)
+            && other != numbers
         {
-            add(rule, &numbers);
+            add(rule, &other);
         }
     }
     if out_features == in_features

@@ -153,6 +153,7 @@ impl<'t, 'a> Job<'t, 'a> {
             usize::try_from(features).ok().filter(|_| (1..=1 << 32).contains(&features))
         };
         let numbers = out_features.checked_mul(in_features).filter(|numbers| *numbers <= 1 << 48);
+        let numbers = numbers.and_then(|numbers| usize::try_from(numbers).ok());
         let (Some(rows), Some(cols), Some(_)) = (size(out_features), size(in_features), numbers)
         else {
             let found = format!("a weight of [{out_features}, {in_features}]");

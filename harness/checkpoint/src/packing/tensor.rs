@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use gguf_assay_format::printable;
 use gguf_assay_quant::number::{E4M3, E8M0};
 use half::{bf16, f16};
 
@@ -51,7 +52,7 @@ impl fmt::Display for NotUnpacked {
         if let Some(tensor) = &self.tensor {
             write!(f, "{tensor}: ")?;
         }
-        write!(f, "{}; expected {}", self.found, self.expected)
+        write!(f, "{}; expected {}", printable(&self.found, 400), printable(&self.expected, 400))
     }
 }
 

@@ -32,12 +32,15 @@ macro_rules! rules {
 }
 
 mod container;
+mod model;
 mod quantization;
 
 pub use container::*;
+pub use model::*;
 pub use quantization::*;
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    container::TABLE.iter().chain(quantization::TABLE).copied()
+    let tables = [container::TABLE, quantization::TABLE, model::TABLE];
+    tables.into_iter().flatten().copied()
 }

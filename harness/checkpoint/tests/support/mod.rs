@@ -81,6 +81,12 @@ impl Model {
     }
 }
 
+/// A tensor of zeros.
+pub(crate) fn zeros(name: impl Into<String>, dtype: &str, shape: &[u64]) -> Made {
+    let len = Dtype::find(dtype).unwrap().byte_len(shape).unwrap() as usize;
+    Made { name: name.into(), dtype: dtype.into(), shape: shape.to_vec(), bytes: vec![0; len] }
+}
+
 fn made(tensor: &Json) -> Made {
     let text = |field: &str| tensor[field].as_str().map(str::to_owned);
     let shape: Vec<u64> =

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use gguf_assay_checkpoint::{
-    Checkpoint, Compared, Finding, Folder, Judgement, Options, compare, judge,
+    Checkpoint, Compared, Experts, Finding, Folder, Judgement, Options, compare, judge,
 };
 use gguf_assay_format::printable;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -57,6 +57,9 @@ pub(crate) struct Args {
     /// Look at headers and configs alone
     #[arg(long)]
     headers: bool,
+    /// Over how many ranks the weights are to be split (tensor parallelism)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    tp: Option<u64>,
     /// Print all findings and modules, not only the first 20
     #[arg(long)]
     all: bool,
@@ -85,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             .with_context(|| format!("cannot read {}", folder.display()))
     };
     let checkpoint = open(folder)?;
-    let mut judgement = judge(&checkpoint, &Options { values: !args.headers });
+    let mut judgement = judge(&checkpoint, &Options { values: !args.headers, tp: args.tp });
     if let (Some(pattern), Some(out)) = (&args.unpack, &args.out) {
         unpack(&checkpoint, &judgement, pattern, out)?;
     }
@@ -255,6 +258,19 @@ fn to_text(
         judgement.modules.len(),
         judgement.plain
     );
+    if let Some(experts) = &judgement.experts {
+        let _ = writeln!(
+            text,
+            "  experts    {} in {} layers, {}: {}",
+            experts.count,
+            experts.layers,
+            experts.layout.name(),
+            experts.layout.title()
+        );
+        for evidence in &experts.evidence {
+            let _ = writeln!(text, "    {}", dim(&printable(evidence, 200)));
+        }
+    }
     let mut layouts: BTreeMap<(String, &str), usize> = BTreeMap::new();
     for module in &judgement.modules {
         let sizes = match module.block {
@@ -348,6 +364,19 @@ fn finding_json(finding: &Finding) -> Json {
     })
 }
 
+fn experts_json(experts: &Experts) -> Json {
+    json!({
+        "layout": experts.layout.name(),
+        "title": experts.layout.title(),
+        "evidence": experts.evidence,
+        "count": experts.count,
+        "layers": experts.layers,
+        "shared_layers": experts.shared_layers,
+        "quantized": experts.quantized,
+        "router": experts.router,
+    })
+}
+
 fn to_json(
     args: &Args,
     checkpoint: &Checkpoint<Folder>,
@@ -396,6 +425,7 @@ fn to_json(
         "files": checkpoint.shards.len(),
         "tensors": checkpoint.tensors().count(),
         "plain_modules": judgement.plain,
+        "experts": judgement.experts.as_ref().map(experts_json),
         "modules": modules.collect::<Vec<_>>(),
         "source": compared,
         "findings": judgement.findings.iter().map(finding_json).collect::<Vec<_>>(),

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use gguf_assay_cases::{
-    AnyCase, BlockCase, Case, Corpus, NamesCase, NamesInput, Verdict, find_rule,
+    AnyCase, BlockCase, Case, CheckpointCase, Corpus, ExpectedCheckpoint, NamesCase, NamesInput,
+    Verdict, find_rule,
 };
-use gguf_assay_format::{ByteOrder, Profile, Requirement, Rule, diagnose};
+use gguf_assay_checkpoint::{Checkpoint, MemoryFiles, Options, judge};
+use gguf_assay_format::{ByteOrder, Profile, Requirement, Rule, diagnose, escape};
 use gguf_assay_quant::{RawBlock, fields};
 
 use super::{corpus, print};
@@ -35,6 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             AnyCase::Read(case) => explain_file(&mut text, case)?,
             AnyCase::Dequantize(case) => explain_blocks(&mut text, case)?,
             AnyCase::MapNames(case) => explain_names(&mut text, case)?,
+            AnyCase::Checkpoint(case) => explain_checkpoint(&mut text, case)?,
         }
     } else {
         let near = nearest(&args.name, &corpus);
@@ -146,6 +149,79 @@ fn explain_names(text: &mut String, case: &NamesCase) -> Result<()> {
     }
     for (field, value) in &expected.config {
         let _ = writeln!(text, "  {field} = {value}");
+    }
+    Ok(())
+}
+
+/// The files, what is wrong with them, and what is expected.
+fn explain_checkpoint(text: &mut String, case: &CheckpointCase) -> Result<()> {
+    let asked = match &case.module {
+        Some(module) => format!("unpack {module}"),
+        None => "judge".into(),
+    };
+    let _ = writeln!(text, "  asked   {asked}");
+    if let Some(tp) = case.tp {
+        let _ = writeln!(text, "  tp      {tp}");
+    }
+    let _ = writeln!(text, "  base    {}", case.base);
+    if !case.says.is_empty() {
+        let _ = writeln!(text, "  says    a refusal names {}", case.says.join(" or "));
+    }
+    let files = case.build()?;
+    let checkpoint = Checkpoint::open(MemoryFiles(files.0.clone()))?;
+    let _ = writeln!(text, "\nwhat is wrong with it");
+    let findings = judge(&checkpoint, &Options::default()).findings;
+    for finding in findings.iter().take(8) {
+        let _ = writeln!(text, "  {finding}");
+    }
+    if findings.is_empty() {
+        let _ = writeln!(text, "  nothing");
+    }
+    for (name, bytes) in &files.0 {
+        let _ = writeln!(text, "\n{name}, {} bytes", bytes.len());
+        if name.ends_with(".json") {
+            let _ = writeln!(text, "  {}", escape(bytes, 2000));
+        }
+        let shards = checkpoint.shards.iter().filter(|shard| shard.name == *name);
+        for tensor in shards.flat_map(|shard| &shard.header.tensors) {
+            let name = escape(tensor.name.as_bytes(), 200);
+            let _ = writeln!(text, "  {name} {} {:?}", tensor.dtype, tensor.shape);
+        }
+    }
+    if *case.verdict() == Verdict::Reject {
+        return Ok(());
+    }
+    let _ = writeln!(text, "\nexpected");
+    match case.expected()? {
+        ExpectedCheckpoint::Judged { value, method, plain } => {
+            let mut line = |name: &str, value: Option<String>| {
+                if let Some(value) = value {
+                    let _ = writeln!(text, "  {name} {value}");
+                }
+            };
+            line("method", method.then(|| value.method.unwrap_or("none".into())));
+            line("bits", value.bits.map(|bits| bits.to_string()));
+            line("group_size", value.group_size.map(|size| size.to_string()));
+            line("symmetric", value.symmetric.map(|symmetric| symmetric.to_string()));
+            line("experts", value.experts);
+            for module in value.modules.iter().flatten() {
+                let features = [module.out_features, module.in_features];
+                let sizes = features.map(|size| size.map_or("any".into(), |size| size.to_string()));
+                let layout = module.layout.as_deref().unwrap_or_default();
+                line(&module.name, Some(format!("[{}] {layout}", sizes.join(", "))));
+            }
+            plain.iter().for_each(|name| line(name, Some("not quantized".into())));
+        }
+        ExpectedCheckpoint::Unpacked { value, tolerance } => {
+            const SHOWN: usize = 64;
+            let numbers: Vec<String> =
+                value.numbers.iter().take(SHOWN).map(|number| format!("{number:?}")).collect();
+            let more = if value.numbers.len() > SHOWN { " …" } else { "" };
+            let _ = writeln!(text, "  {:?}: {}{more}", value.shape, numbers.join(" "));
+            if let Some(tolerance) = tolerance {
+                let _ = writeln!(text, "  within {tolerance}");
+            }
+        }
     }
     Ok(())
 }
