@@ -230,7 +230,7 @@ fn is_beyond_the_text(description: &Description) -> bool {
 
 /// Rules of checkpoints that wait for cases, by the beginning of their ids; each group goes from here
 /// when its last rule has one.
-const AWAITED: [&str; 3] = ["CKPT-", "METHOD-", "ST-"];
+const AWAITED: [&str; 4] = ["CKPT-", "METHOD-", "MODEL-", "ST-"];
 
 fn check_coverage(corpus: &Corpus, errors: &mut Vec<CaseError>) {
     let mut awaited = HashSet::new();
