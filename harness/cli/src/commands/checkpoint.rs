@@ -55,9 +55,6 @@ pub(crate) struct Args {
     /// How to print the answer; `json` is stable and documented
     #[arg(long, default_value = "text")]
     format: Format,
-    /// Whether the weights can be split over so many ranks, too (tensor parallelism)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=65536))]
-    tp: Option<u64>,
     /// Look at headers and configs alone
     #[arg(long)]
     headers: bool,
