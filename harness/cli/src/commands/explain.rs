@@ -170,7 +170,8 @@ fn explain_checkpoint(text: &mut String, case: &CheckpointCase) -> Result<()> {
     let files = case.build()?;
     let checkpoint = Checkpoint::open(MemoryFiles(files.0.clone()))?;
     let _ = writeln!(text, "\nwhat is wrong with it");
-    let findings = judge(&checkpoint, &Options::default()).findings;
+    let options = Options { tp: case.tp.map(u64::from), ..Options::default() };
+    let findings = judge(&checkpoint, &options).findings;
     for finding in findings.iter().take(8) {
         let _ = writeln!(text, "  {finding}");
     }
