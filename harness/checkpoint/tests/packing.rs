@@ -430,6 +430,9 @@ fn sizes_that_are_wrong_are_named() {
     assert_eq!(error(&tensors), "qweight: 31 bytes for I32 [1, 8]; expected 32 bytes");
     tensors.insert("qweight", Tensor::new(Dtype::F32, &[1, 8], vec![0; 32]));
     assert_eq!(error(&tensors), "qweight: F32 [1, 8]; expected I32 [1, 8]");
+    tensors.insert("qweight", words(&[1; 9], &[0]));
+    let found = "qweight: I32 [1, 1, 1, 1, 1, 1, 1, 1] and 1 more; expected I32 [1, 8]";
+    assert_eq!(error(&tensors), found);
     tensors.remove("qweight");
     assert_eq!(error(&tensors), "qweight: no such tensor; expected I32 [1, 8]");
     // QC-05: a group size of -1 is one group; QC-04: zero points are packed along the output.
