@@ -40,12 +40,27 @@ pub(crate) struct RawCheckpoint {
     tp: Option<u32>,
     #[serde(default)]
     edit: Vec<Table>,
-    fault: Option<Table>,
+    #[serde(default)]
+    fault: RawFault,
     #[serde(default = "accept")]
     verdict: Verdict,
     #[serde(default)]
     says: Vec<String>,
     expect: Option<RawExpect>,
+}
+
+/// What is wrong: nothing, one change, or one thing that takes several.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum RawFault {
+    One(Table),
+    Several(Vec<Table>),
+}
+
+impl Default for RawFault {
+    fn default() -> RawFault {
+        RawFault::Several(Vec::new())
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -143,6 +158,14 @@ fn edits(tables: &[Table]) -> Result<Vec<Edit>> {
     edits.map_err(|e| format!("edit: {e}"))
 }
 
+fn faults(raw: &RawFault) -> Result<Vec<Edit>> {
+    let tables = match raw {
+        RawFault::One(table) => std::slice::from_ref(table),
+        RawFault::Several(tables) => tables,
+    };
+    tables.iter().map(Edit::parse).collect::<Result<_>>().map_err(|e| format!("fault: {e}"))
+}
+
 /// A checkpoint, and what is expected of who judges it or unpacks a module of it.
 #[derive(Clone, Debug)]
 pub struct CheckpointCase {
@@ -164,7 +187,7 @@ pub struct CheckpointCase {
     pub says: Vec<String>,
     verdict: Verdict,
     folder: Folder,
-    fault: Option<Edit>,
+    fault: Vec<Edit>,
     expect: RawExpect,
 }
 
@@ -247,12 +270,11 @@ impl CheckpointCase {
         })?;
         let mut folder = base.clone();
         edits(&raw.edit).and_then(|edits| folder.edit(&edits)).map_err(error)?;
-        let fault = raw.fault.as_ref().map(Edit::parse).transpose();
         if (raw.op == Op::Unpack) != raw.module.is_some() {
             return Err(error("op = \"unpack\" goes with a `module`".into()));
         }
         Ok(CheckpointCase {
-            fault: fault.map_err(|e| error(format!("fault: {e}")))?,
+            fault: faults(&raw.fault).map_err(error)?,
             rule,
             folder,
             id: raw.id,
@@ -279,7 +301,7 @@ impl CheckpointCase {
 
     /// Whether there is a fault.
     pub fn has_fault(&self) -> bool {
-        self.fault.is_some()
+        !self.fault.is_empty()
     }
 
     /// The method that the configs name, before the fault; `none` if they name none.
@@ -297,7 +319,7 @@ impl CheckpointCase {
     ///
     /// What is wrong with the text of the case, such as a fault of what is not there.
     pub fn build(&self) -> std::result::Result<BuiltFolder, CaseError> {
-        self.folder.lay_out(self.fault.as_ref()).map_err(|e| self.error(e))
+        self.folder.lay_out(&self.fault).map_err(|e| self.error(e))
     }
 
     /// The files of the description without the fault.
@@ -306,7 +328,7 @@ impl CheckpointCase {
     ///
     /// What is wrong with the text of the case.
     pub fn build_without_fault(&self) -> std::result::Result<BuiltFolder, CaseError> {
-        self.folder.lay_out(None).map_err(|e| self.error(e))
+        self.folder.lay_out(&[]).map_err(|e| self.error(e))
     }
 
     /// What is expected of an answer that accepts.

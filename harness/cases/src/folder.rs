@@ -491,6 +491,11 @@ impl Edit {
         self.stage() == Stage::Described
     }
 
+    /// Whether it is a change of this file's header.
+    fn is_of(&self, name: &str) -> bool {
+        matches!(self, Edit::Header { file, .. } if file == name)
+    }
+
     /// Changes configs, by file name.
     fn change_json(&self, configs: &mut BTreeMap<String, Json>) -> Result<()> {
         match self {
@@ -687,13 +692,12 @@ impl Folder {
         })
     }
 
-    /// The files, with at most one thing wrong.
-    pub(crate) fn lay_out(&self, fault: Option<&Edit>) -> Result<BuiltFolder> {
+    /// The files, with what is wrong with them: no more than one thing, though several changes may make
+    /// it.
+    pub(crate) fn lay_out(&self, fault: &[Edit]) -> Result<BuiltFolder> {
         let mut folder = self.clone();
-        let at = |stage: Stage| fault.filter(|fault| fault.stage() == stage);
-        if let Some(fault) = at(Stage::Described) {
-            fault.describe(&mut folder)?;
-        }
+        let at = |stage: Stage| fault.iter().filter(move |edit| edit.stage() == stage);
+        at(Stage::Described).try_for_each(|edit| edit.describe(&mut folder))?;
         let mut shards: BTreeMap<&str, Vec<&Tensor>> = BTreeMap::new();
         for tensor in &folder.tensors {
             shards.entry(&tensor.file).or_default().push(tensor);
@@ -702,24 +706,21 @@ impl Folder {
         if shards.keys().any(|file| *file != MODEL) {
             configs.entry(INDEX.into()).or_insert(index(&folder.tensors)?);
         }
-        if let Some(fault) = at(Stage::Json) {
-            fault.change_json(&mut configs)?;
-        }
+        at(Stage::Json).try_for_each(|edit| edit.change_json(&mut configs))?;
         let mut files = BTreeMap::new();
         for (name, json) in configs {
             files.insert(name, serde_json::to_vec(&json).map_err(|e| e.to_string())?);
         }
         for (name, tensors) in shards {
-            files.insert(name.to_owned(), safetensors(name, &tensors, at(Stage::Header))?);
+            let edits: Vec<&Edit> = at(Stage::Header).filter(|edit| edit.is_of(name)).collect();
+            files.insert(name.to_owned(), safetensors(&tensors, &edits)?);
         }
-        if let Some(Edit::Header { file, .. }) = fault
-            && !files.contains_key(file)
+        if let Some(edit) =
+            at(Stage::Header).find(|edit| !files.keys().any(|file| edit.is_of(file)))
         {
-            return Err(format!("there is no `{file}`"));
+            return Err(format!("there is no file for {edit:?}"));
         }
-        if let Some(fault) = at(Stage::Bytes) {
-            fault.change_files(&mut files)?;
-        }
+        at(Stage::Bytes).try_for_each(|edit| edit.change_files(&mut files))?;
         Ok(BuiltFolder(files))
     }
 }
@@ -737,7 +738,7 @@ fn index(tensors: &[Tensor]) -> Result<Json> {
 
 /// A safetensors file: the header as `save_file` writes it, padded with spaces to eight bytes, and the
 /// tensors in order.
-fn safetensors(name: &str, tensors: &[&Tensor], fault: Option<&Edit>) -> Result<Vec<u8>> {
+fn safetensors(tensors: &[&Tensor], edits: &[&Edit]) -> Result<Vec<u8>> {
     let mut header = String::from(r#"{"__metadata__":{"format":"pt"}"#);
     let mut data = Vec::new();
     for tensor in tensors {
@@ -752,9 +753,8 @@ fn safetensors(name: &str, tensors: &[&Tensor], fault: Option<&Edit>) -> Result<
         ));
     }
     header.push('}');
-    if let Some(Edit::Header { file, from, to }) = fault
-        && file == name
-    {
+    for edit in edits {
+        let Edit::Header { from, to, .. } = edit else { continue };
         match header.matches(from.as_str()).count() {
             1 => header = header.replacen(from, to, 1),
             count => return Err(format!("`{from}` is {count} times in the header {header}")),
@@ -790,7 +790,7 @@ mod tests {
         let table: Table =
             toml::from_str("name = \"a\"\ndtype = \"F16\"\nf16 = [1.0, -2.0]").unwrap();
         let folder = Folder::parse(None, &Table::new(), &[table]).unwrap();
-        let files = folder.lay_out(None).unwrap().0;
+        let files = folder.lay_out(&[]).unwrap().0;
         let bytes = &files[MODEL];
         let header =
             br#"{"__metadata__":{"format":"pt"},"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}}"#;

@@ -267,8 +267,17 @@ pub(crate) fn is_of(layout: &Layout, module: &Module<'_>) -> bool {
         Some(tensor) => rule.dtypes.contains(&tensor.dtype),
         None => rule.presence != Presence::Always,
     });
-    needed && module.tensors.keys().all(|suffix| layout.tensor(suffix).is_some())
+    needed && module.tensors.keys().all(|suffix| knows(layout, suffix))
 }
+
+/// Whether a layout has a tensor of this suffix, or any module may: the scale of a cache stands beside the
+/// projection that fills it.
+pub(crate) fn knows(layout: &Layout, suffix: &str) -> bool {
+    CACHE_SCALES.contains(&suffix) || layout.tensor(suffix).is_some()
+}
+
+/// Scales of keys and values in a cache (vllm's maybe_remap_kv_scale_name).
+pub(crate) const CACHE_SCALES: [&str; 4] = [".k_scale", ".v_scale", ".kv_scale", ".q_scale"];
 
 /// The sizes with which a layout fits a module without a mismatch; those most like `near` first.
 pub(crate) fn sizes_that_fit(

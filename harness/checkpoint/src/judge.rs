@@ -10,7 +10,7 @@ use crate::config::{Declared, Fields, declarations, quote};
 use crate::experts::Experts;
 use crate::files::Files;
 use crate::finding::Finding;
-use crate::fit::{Fit, Shapes, Sizes, Weight, fit, is_of, shapes, shown, sizes_that_fit};
+use crate::fit::{Fit, Shapes, Sizes, Weight, fit, is_of, knows, shapes, shown, sizes_that_fit};
 use crate::method::{Layout, Method, Presence};
 use crate::model;
 use crate::module::{Module, modules};
@@ -376,7 +376,7 @@ impl<F: Files> Judge<'_, F> {
             let missing = layout.tensors.iter().filter(|rule| {
                 rule.presence == Presence::Always && module.tensor(rule.suffix).is_none()
             });
-            let strange = module.tensors.keys().filter(|suffix| layout.tensor(suffix).is_none());
+            let strange = module.tensors.keys().filter(|suffix| !knows(layout, suffix));
             missing.count().saturating_add(strange.count())
         };
         let layout = layouts.iter().copied().min_by_key(faults)?;
@@ -464,7 +464,7 @@ impl<F: Files> Judge<'_, F> {
             }
         }
         for (suffix, tensor) in &module.tensors {
-            if layout.tensor(suffix).is_none() {
+            if !knows(layout, suffix) {
                 let finding = Finding::new(
                     &rule::METHOD_030,
                     shown(tensor),

@@ -77,6 +77,17 @@ pub enum Pattern {
 }
 
 impl Pattern {
+    /// An entry of a list of modules that are left out: parts of their names, or an expression of all
+    /// that comes before a dot (transformers' `should_convert_module`), as `model.layers.*.mlp.router`.
+    pub(crate) fn skipped(text: &str) -> Pattern {
+        let expression =
+            text.contains('*').then(|| Pattern::expression(&format!(r"(?:{text})(?:\.|$)")));
+        match expression {
+            Some(Ok(expression)) => expression,
+            _ => Pattern::Parts(text.into()),
+        }
+    }
+
     /// An expression, which matches from the start of a name as Python's `re.match` does.
     pub(crate) fn expression(text: &str) -> Result<Pattern, String> {
         let regex = Regex::new(&format!("^(?:{text})")).map_err(|error| error.to_string())?;
@@ -181,6 +192,10 @@ mod tests {
             (Pattern::Text("mlp.gate".into()), "model.layers.3.mlp.gate_proj", true),
             (of(r".*mlp\.gate$"), "model.layers.3.mlp.gate", true),
             (of("mlp"), "model.layers.3.mlp", false),
+            (Pattern::skipped("layers.*.mlp.router"), "layers.3.mlp.router", true),
+            (Pattern::skipped("layers.*.mlp.router"), "layers.3.mlp.router.inner", true),
+            (Pattern::skipped("layers.*.mlp.router"), "layers.3.mlp.router_2", false),
+            (Pattern::skipped("mlp.router"), "layers.3.mlp.router", true),
             (of("a|b"), "b.c", true),
             (Pattern::Wildcard("lm_head".into()), "lm_head", true),
             (Pattern::Wildcard("*.gate".into()), "a.b.gate", true),

@@ -150,7 +150,7 @@ pub(super) fn skipped(fields: &Fields<'_>, name: &str) -> Vec<Entry> {
         .map(|(place, text)| Entry {
             field: format!("{name}[{place}]"),
             text: text.into(),
-            pattern: Pattern::Parts(text.into()),
+            pattern: Pattern::skipped(text),
             scheme: None,
         })
         .collect()
