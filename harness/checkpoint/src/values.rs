@@ -136,25 +136,27 @@ fn zero_points(
     bytes: &[u8],
     push: &mut dyn FnMut(Finding),
 ) {
-    let (Some(true), 2 | 4 | 8) = (scheme.symmetric, module.bits) else { return };
-    // The middle of the codes in each field of a word; v1 has one less in each.
-    let ones = match module.bits {
-        2 => 0x5555_5555u32,
-        4 => 0x1111_1111,
-        _ => 0x0101_0101,
+    // The middle of the codes less one, and the middle, in each field of words that repeat.
+    let (less, middle): (&[u32], &[u32]) = match module.bits {
+        2 => (&[0x5555_5555], &[0xaaaa_aaaa]),
+        3 => (&[0xdb6d_b6db, 0xb6db_6db6, 0x6db6_db6d], &[0x2492_4924, 0x4924_9249, 0x9249_2492]),
+        4 => (&[0x7777_7777], &[0x8888_8888]),
+        8 => (&[0x7f7f_7f7f], &[0x8080_8080]),
+        _ => return,
     };
-    let middle = ones.wrapping_shl(u32::try_from(module.bits).unwrap_or(8).saturating_sub(1));
-    let less = middle.wrapping_sub(ones);
+    if scheme.symmetric != Some(true) {
+        return;
+    }
     let (declared, expected, other, version) = match scheme.zero_is_plain {
         true => ("gptq_v2", middle, less, "gptq (v1)"),
         false => ("gptq (v1)", less, middle, "gptq_v2"),
     };
-    let mut words = words(bytes).peekable();
-    if words.peek().is_none() {
+    let mut places = words(bytes).zip(expected.iter().zip(other).cycle());
+    let Some((word, (expected, other))) = places.find(|(word, (expected, _))| word != *expected)
+    else {
         return;
-    }
-    let Some(word) = words.find(|word| *word != expected) else { return };
-    let what = if word == other {
+    };
+    let what = if word == *other {
         format!("{word:#010x}, which is how {version} stores the middle")
     } else {
         format!("{word:#010x}, which is not the middle in each field")
