@@ -15,6 +15,19 @@ use crate::scheme::{Group, Scheme};
 /// As much of a tensor as is looked at.
 const LOOKED_AT: u64 = 1 << 16;
 
+/// The tensors that hold scales.
+const SCALES: [&str; 9] = [
+    ".scales",
+    ".weight_scale",
+    ".weight_scale_inv",
+    ".weight_scale_2",
+    ".weight_global_scale",
+    ".SCB",
+    ".weight.absmax",
+    ".weight.nested_absmax",
+    "_scales",
+];
+
 /// What a file states of a module: `weight_shape` of compressed-tensors, `quant_state` of bitsandbytes.
 #[derive(Debug, Default)]
 pub(crate) struct Stated {
@@ -26,6 +39,14 @@ pub(crate) struct Stated {
     pub(crate) tensor: Option<String>,
     /// It cannot be read.
     pub(crate) fault: Option<String>,
+}
+
+impl Stated {
+    /// Whether a shape is stated that is another.
+    pub(crate) fn disagrees(&self, weight: Weight) -> bool {
+        let of = |weight: Weight| weight.out_features.zip(weight.in_features);
+        of(self.weight).zip(of(weight)).is_some_and(|(stated, weight)| stated != weight)
+    }
 }
 
 /// Reads what a file states.
@@ -100,9 +121,14 @@ pub(crate) fn judge<F: Files>(
             groups(module, scheme, name, &bytes, push);
         }
     }
-    for suffix in [".scales", ".weight_scale", ".weight_scale_inv", ".SCB", ".weight.absmax"] {
+    for suffix in SCALES {
         let Some((name, bytes)) = read(suffix) else { continue };
         let dtype = checkpoint.tensor(name).map(|tensor| tensor.dtype);
+        // Bytes of exponents, but for bitsandbytes, where they are codes of scales.
+        let dtype = match dtype {
+            Some(Dtype::U8) if suffix != ".weight.absmax" => Some(Dtype::F8_E8M0),
+            other => other,
+        };
         if let Some(place) = dtype.and_then(|dtype| not_finite(dtype, &bytes)) {
             let finding = Finding::new(
                 &rule::METHOD_025,
