@@ -72,8 +72,10 @@ impl Weight {
         if dim.times == [Term::In] && dim.per == [Term::Group] && sizes.group == Group::Row {
             return Some(1);
         }
-        let per = self.product(dim.per, sizes)?;
-        (per > 0).then_some(self.product(dim.times, sizes)?.div_ceil(per))
+        match self.product(dim.per, sizes)? {
+            0 => None,
+            per => Some(self.product(dim.times, sizes)?.div_ceil(per)),
+        }
     }
 }
 
@@ -315,7 +317,17 @@ pub(crate) fn sizes_that_fit(
     }
     all.into_iter().find_map(|sizes| {
         let fit = fit(layout, sizes, shapes, known);
-        fit.mismatches.is_empty().then_some((sizes, fit.weight))
+        // A group that is partial explains nothing.
+        let is_whole = match (sizes.group, fit.weight.in_features) {
+            (Group::Size(size), Some(length)) if sizes.group != near.group => {
+                length.is_multiple_of(size)
+            }
+            _ => true,
+        };
+        let is_known = |known: Option<u64>, found| known.is_none_or(|known| Some(known) == found);
+        let as_known = is_known(known.in_features, fit.weight.in_features)
+            && is_known(known.out_features, fit.weight.out_features);
+        (is_whole && as_known && fit.mismatches.is_empty()).then_some((sizes, fit.weight))
     })
 }
 

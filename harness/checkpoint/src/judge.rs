@@ -344,7 +344,7 @@ impl<F: Files> Judge<'_, F> {
         if judgement.modules.is_empty()
             && !modules.is_empty()
             && !self.findings.iter().any(Finding::is_fault)
-            && declaration.scheme.as_ref().is_none_or(|scheme| !scheme.layouts.is_empty())
+            && declaration.schemes().all(|scheme| !scheme.layouts.is_empty())
             && judgement.method.is_some_and(|method| !method.layouts.is_empty())
         {
             let finding = Finding::new(
@@ -379,7 +379,12 @@ impl<F: Files> Judge<'_, F> {
             let strange = module.tensors.keys().filter(|suffix| !knows(layout, suffix));
             missing.count().saturating_add(strange.count())
         };
-        let layout = layouts.iter().copied().min_by_key(faults)?;
+        let layout = match layouts {
+            [one] => *one,
+            several => several.iter().copied().min_by_key(|layout| {
+                (faults(layout), fit(layout, sizes, &shapes, known).mismatches.len())
+            })?,
+        };
         let found = fit(layout, sizes, &shapes, known);
         let mut guesses = Vec::new();
         let others = guess(module).filter(|(other, ..)| *other != layout);
@@ -389,6 +394,14 @@ impl<F: Files> Judge<'_, F> {
         }
         if guesses.is_empty() {
             self.tensors(module, layout, scheme);
+        }
+        // All fits, but not what is stated, and that does with another width.
+        if found.mismatches.is_empty()
+            && stated.disagrees(found.weight)
+            && let Some((other, _)) = sizes_that_fit(layout, sizes, &shapes, known)
+            && other.group == sizes.group
+        {
+            guesses.push(Explanation::Bits(other.bits));
         }
         if found.mismatches.is_empty() && guesses.is_empty() {
             self.as_stated(module, &stated, found.weight);
@@ -420,10 +433,10 @@ impl<F: Files> Judge<'_, F> {
     /// Whether the shape that a file states is the one that the tensors have.
     fn as_stated(&mut self, module: &Module<'_>, stated: &Stated, weight: Weight) {
         let of = |weight: Weight| weight.out_features.zip(weight.in_features);
-        let found = match (&stated.fault, of(stated.weight), of(weight)) {
-            (Some(fault), ..) => fault.clone(),
-            (None, Some(stated), Some(weight)) if stated != weight => {
-                format!("[{}, {}]", stated.0, stated.1)
+        let found = match (&stated.fault, of(stated.weight)) {
+            (Some(fault), _) => fault.clone(),
+            (None, Some(shape)) if stated.disagrees(weight) => {
+                format!("[{}, {}]", shape.0, shape.1)
             }
             _ => return,
         };
@@ -795,8 +808,13 @@ fn guess(module: &Module<'_>) -> Option<(&'static Layout, Sizes, Weight)> {
 fn guesses(misfit: &Misfit<'_, '_>, shapes: &Shapes, known: Weight) -> Vec<Explanation> {
     let mut guesses = Vec::new();
     let declared = Sizes::of(misfit.scheme);
-    for mismatch in &misfit.fit.mismatches {
-        let suffix = mismatch.rule.suffix;
+    // Of two that do not go together, the other may be turned.
+    let mismatches = misfit.fit.mismatches.iter().map(|mismatch| mismatch.rule.suffix);
+    let mut suffixes: Vec<&'static str> = mismatches.collect();
+    suffixes.extend(
+        shapes.keys().copied().filter(|suffix| !suffixes.contains(suffix)).collect::<Vec<_>>(),
+    );
+    for suffix in suffixes {
         let mut turned = shapes.clone();
         if let Some(shape) = turned.get_mut(suffix)
             && shape.len() == 2

@@ -166,6 +166,11 @@ impl Declaration {
         self.entries.iter().position(|entry| entry.pattern.matches(module))
     }
 
+    /// Every scheme that is declared.
+    pub(crate) fn schemes(&self) -> impl Iterator<Item = &Scheme> {
+        self.scheme.iter().chain(self.entries.iter().filter_map(|entry| entry.scheme.as_ref()))
+    }
+
     /// How a module is declared to be stored; `None` if it is not quantized.
     pub fn scheme_of(&self, module: &str) -> Option<&Scheme> {
         match self.entry(module).and_then(|place| self.entries.get(place)) {

@@ -15,6 +15,19 @@ use crate::scheme::{Group, Scheme};
 /// As much of a tensor as is looked at.
 const LOOKED_AT: u64 = 1 << 16;
 
+/// The tensors that hold scales.
+const SCALES: [&str; 9] = [
+    ".scales",
+    ".weight_scale",
+    ".weight_scale_inv",
+    ".weight_scale_2",
+    ".weight_global_scale",
+    ".SCB",
+    ".weight.absmax",
+    ".weight.nested_absmax",
+    "_scales",
+];
+
 /// What a file states of a module: `weight_shape` of compressed-tensors, `quant_state` of bitsandbytes.
 #[derive(Debug, Default)]
 pub(crate) struct Stated {
@@ -26,6 +39,14 @@ pub(crate) struct Stated {
     pub(crate) tensor: Option<String>,
     /// It cannot be read.
     pub(crate) fault: Option<String>,
+}
+
+impl Stated {
+    /// Whether a shape is stated that is another.
+    pub(crate) fn disagrees(&self, weight: Weight) -> bool {
+        let of = |weight: Weight| weight.out_features.zip(weight.in_features);
+        of(self.weight).zip(of(weight)).is_some_and(|(stated, weight)| stated != weight)
+    }
 }
 
 /// Reads what a file states.
@@ -100,9 +121,14 @@ pub(crate) fn judge<F: Files>(
             groups(module, scheme, name, &bytes, push);
         }
     }
-    for suffix in [".scales", ".weight_scale", ".weight_scale_inv", ".SCB", ".weight.absmax"] {
+    for suffix in SCALES {
         let Some((name, bytes)) = read(suffix) else { continue };
         let dtype = checkpoint.tensor(name).map(|tensor| tensor.dtype);
+        // Bytes of exponents, but for bitsandbytes, where they are codes of scales.
+        let dtype = match dtype {
+            Some(Dtype::U8) if suffix != ".weight.absmax" => Some(Dtype::F8_E8M0),
+            other => other,
+        };
         if let Some(place) = dtype.and_then(|dtype| not_finite(dtype, &bytes)) {
             let finding = Finding::new(
                 &rule::METHOD_025,
@@ -136,25 +162,27 @@ fn zero_points(
     bytes: &[u8],
     push: &mut dyn FnMut(Finding),
 ) {
-    let (Some(true), 2 | 4 | 8) = (scheme.symmetric, module.bits) else { return };
-    // The middle of the codes in each field of a word; v1 has one less in each.
-    let ones = match module.bits {
-        2 => 0x5555_5555u32,
-        4 => 0x1111_1111,
-        _ => 0x0101_0101,
+    // The middle of the codes less one, and the middle, in each field of words that repeat.
+    let (less, middle): (&[u32], &[u32]) = match module.bits {
+        2 => (&[0x5555_5555], &[0xaaaa_aaaa]),
+        3 => (&[0xdb6d_b6db, 0xb6db_6db6, 0x6db6_db6d], &[0x2492_4924, 0x4924_9249, 0x9249_2492]),
+        4 => (&[0x7777_7777], &[0x8888_8888]),
+        8 => (&[0x7f7f_7f7f], &[0x8080_8080]),
+        _ => return,
     };
-    let middle = ones.wrapping_shl(u32::try_from(module.bits).unwrap_or(8).saturating_sub(1));
-    let less = middle.wrapping_sub(ones);
+    if scheme.symmetric != Some(true) {
+        return;
+    }
     let (declared, expected, other, version) = match scheme.zero_is_plain {
         true => ("gptq_v2", middle, less, "gptq (v1)"),
         false => ("gptq (v1)", less, middle, "gptq_v2"),
     };
-    let mut words = words(bytes).peekable();
-    if words.peek().is_none() {
+    let mut places = words(bytes).zip(expected.iter().zip(other).cycle());
+    let Some((word, (expected, other))) = places.find(|(word, (expected, _))| word != *expected)
+    else {
         return;
-    }
-    let Some(word) = words.find(|word| *word != expected) else { return };
-    let what = if word == other {
+    };
+    let what = if word == *other {
         format!("{word:#010x}, which is how {version} stores the middle")
     } else {
         format!("{word:#010x}, which is not the middle in each field")

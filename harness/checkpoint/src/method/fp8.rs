@@ -93,7 +93,7 @@ pub(super) static TENSOR: Layout = Layout {
     packed: PackedLayout::Float8,
     tensors: &[
         WEIGHT,
-        TensorRule::new(".weight_scale", SCALE, &[ANY], "the scale"),
+        TensorRule::new(".weight_scale", SCALE, &[ONE], "the scale"),
         INPUT_SCALE,
         BIAS,
     ],
@@ -113,7 +113,7 @@ static TENSOR_INV: Layout = Layout {
         TensorRule::new(
             ".weight_scale_inv",
             SCALE,
-            &[ANY],
+            &[ONE],
             "the scale, multiplied whatever the name says",
         ),
         ACTIVATION_SCALE,
@@ -162,12 +162,12 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
     if block.is_none() {
         scheme.layouts.push(&TENSOR_INV);
     }
+    scheme.block = block;
     // Without the field, transformers takes blocks, and vLLM takes tensors.
     if fields.is_absent("weight_block_size") {
         scheme.layouts.push(&BLOCK);
         scheme.block = Some((128, 128));
     }
-    scheme.block = block;
     if block.is_some() && fields.word("activation_scheme").as_deref() == Some("static") {
         let finding = Finding::new(&rule::METHOD_006, "static, with blocks", "dynamic").refused_by(
             &[vllm("The block-wise quantization only supports dynamic activation scheme")],
