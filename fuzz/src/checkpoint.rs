@@ -103,16 +103,18 @@ pub fn checkpoint(input: &[u8]) {
             assert!(bytes.len() <= len, "{}", tensor.name);
         }
     }
-    let judgement = judge(&checkpoint, &Options::default());
-    for finding in &judgement.findings {
-        let text = finding.to_string();
-        assert!(!text.contains(char::is_control), "{text:?}");
-    }
-    for module in &judgement.modules {
-        if let Ok(matrix) = checkpoint.unpack(module) {
-            // A byte has 8 codes of one bit at most.
-            assert!(matrix.numbers.len() <= 8 * len, "{}", module.name);
-            assert_eq!(matrix.shape.iter().product::<u64>(), matrix.numbers.len() as u64);
+    for tp in [None, Some(2)] {
+        let judgement = judge(&checkpoint, &Options { tp, ..Options::default() });
+        for finding in &judgement.findings {
+            let text = finding.to_string();
+            assert!(!text.contains(char::is_control), "{text:?}");
+        }
+        for module in &judgement.modules {
+            if let Ok(matrix) = checkpoint.unpack(module) {
+                // A byte has 8 codes of one bit at most.
+                assert!(matrix.numbers.len() <= 8 * len, "{}", module.name);
+                assert_eq!(matrix.shape.iter().product::<u64>(), matrix.numbers.len() as u64);
+            }
         }
     }
 }

@@ -284,17 +284,6 @@ fn to_text(
     for ((name, value), count) in layouts {
         let _ = writeln!(text, "  found      {count} of {name}: {}", dim(value));
     }
-    if let Some(experts) = &judgement.experts {
-        let quantized = experts.quantized.map(|method| format!(", {method}")).unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "  experts    {} in {} layers, {}{quantized}: {}",
-            experts.count,
-            experts.layers,
-            experts.layout.name(),
-            dim(&printable(&experts.evidence.join("; "), 400))
-        );
-    }
     if let Some(compared) = compared {
         let _ = match errors(compared) {
             Some((least, greatest, count)) => writeln!(
@@ -424,17 +413,6 @@ fn to_json(
             "symmetric": scheme.symmetric,
         })
     });
-    let experts = judgement.experts.as_ref().map(|experts| {
-        json!({
-            "layout": experts.layout.name(),
-            "evidence": experts.evidence,
-            "count": experts.count,
-            "layers": experts.layers,
-            "shared_layers": experts.shared_layers,
-            "quantized": experts.quantized,
-            "router": experts.router,
-        })
-    });
     json!({
         "schema": SCHEMA,
         "folder": printable(&args.folder.display().to_string(), 400),
@@ -450,7 +428,6 @@ fn to_json(
         "plain_modules": judgement.plain,
         "experts": judgement.experts.as_ref().map(experts_json),
         "modules": modules.collect::<Vec<_>>(),
-        "experts": experts,
         "source": compared,
         "findings": judgement.findings.iter().map(finding_json).collect::<Vec<_>>(),
     })
