@@ -336,7 +336,7 @@ impl<'m, 'a> Model<'m, 'a> {
                 let class = config.get("architectures")?.get(0)?.as_str()?;
                 Some(class.ends_with("ForCausalLM") || class.ends_with("LMHeadModel"))
             });
-            if let (Some((field, false)), Some(embedding), Some(true)) =
+            if let (Some((field, false)), Some(embedding), None | Some(true)) =
                 (&tied, embedding, is_causal)
             {
                 let found = format!("false, and no lm_head.weight beside {}", embedding.name);
@@ -362,14 +362,15 @@ impl<'m, 'a> Model<'m, 'a> {
                 let finding = Finding::new(&rule::MODEL_010, found, "a plain weight");
                 push(finding.of_module(output.name));
             }
-            if let Some((field, vocabulary)) = self.integer(&["vocab_size"])
-                && !vocabulary.is_multiple_of(64)
-            {
-                let padded = vocabulary.next_multiple_of(64);
-                let found = format!("{vocabulary}, with {} quantized", output.name);
-                let finding =
-                    Finding::new(&rule::MODEL_014, found, format!("a multiple of 64: {padded}"));
-                push(finding.in_file("config.json").of_field(field));
+            let rows = self.quantized(output.name).and_then(|quantized| quantized.out_features);
+            if let Some(rows) = rows.filter(|rows| !rows.is_multiple_of(64)) {
+                let padded = rows.checked_next_multiple_of(64).unwrap_or(u64::MAX);
+                let finding = Finding::new(
+                    &rule::MODEL_014,
+                    format!("{rows} rows, quantized"),
+                    format!("a multiple of 64: {padded}"),
+                );
+                push(finding.of_module(output.name));
             }
         } else if let (Some(field), Some(embedding)) = (is_tied, embedding)
             && let (Some(one), Some(two)) = (output.tensor(".weight"), embedding.tensor(".weight"))

@@ -225,10 +225,11 @@ fn both_fused_tensors_tell_the_axis_even_of_squares() {
 fn gate_and_up_alone_are_ambiguous_if_square() {
     let alone = |more| mixture(more, fused([4, 192, 192], [4, 192, 96])[..1].to_vec());
     let judgement = layout(&alone(json!({ "hidden_size": 192 })), ExpertLayout::Ambiguous);
-    check(&judgement, &["MODEL-021"], &["MODEL-024"]);
-    let finding = one(&judgement, "MODEL-024");
-    assert_eq!(finding.found, "[192, 192] of an expert, with hidden_size 192");
-    assert_eq!(finding.expected, "down_proj beside it, or a model_type that is known");
+    check(&judgement, &["MODEL-021"], &[]);
+    let evidence = judgement.experts.unwrap().evidence.join("\n");
+    let settled =
+        "either axis may be the input: down_proj beside it, or a model_type that is known";
+    assert!(evidence.contains(settled), "{evidence}");
     // The model's type settles it, and the evidence says so.
     for (model_type, expected) in
         [("qwen3_moe", ExpertLayout::FusedQwen), ("llama4_text", ExpertLayout::FusedLlama4)]
@@ -458,7 +459,6 @@ fn output_layers() {
     // vllm issue 12170: 32001 is no multiple of 64; the next is 32064. Here 136 of 192.
     let mut odd = head(Some(false), gptq("lm_head", 136, HIDDEN, 32));
     odd.config["quantization_config"]["lm_head"] = true.into();
-    odd.config["vocab_size"] = 136.into();
     let judgement = judged(&odd);
     check(&judgement, &[], &["MODEL-010", "MODEL-014"]);
     assert_eq!(one(&judgement, "MODEL-014").expected, "a multiple of 64: 192");
