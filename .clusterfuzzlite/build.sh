@@ -43,6 +43,8 @@ for source in fuzz/fuzz_targets/*.rs; do
     cp "$built/$target" "$OUT/"
     # Not `zip`, which a machine may lack.
     python3 -m zipfile -c "$OUT/${target}_seed_corpus.zip" "fuzz/corpus/$target"/* "corpus/regressions/$target"/*
-    cp fuzz/corpus/gguf.dict "$OUT/$target.dict"
+    dict=fuzz/corpus/$target.dict
+    [[ -f $dict ]] || dict=fuzz/corpus/gguf.dict
+    cp "$dict" "$OUT/$target.dict"
     printf '[libfuzzer]\nmax_len = 4096\n' >"$OUT/$target.options"
 done

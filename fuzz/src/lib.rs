@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checkpoint;
 mod dequantize;
 mod diagnose;
 mod differential;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 
 use gguf_assay_format::Profile;
 
+pub use checkpoint::{checkpoint, checkpoint_input};
 pub use dequantize::{dequantize, dequantize_input};
 pub use diagnose::diagnose;
 pub use differential::differential;
@@ -49,17 +51,20 @@ pub enum Input {
     File,
     /// A type, and blocks of it ([`dequantize_input`]).
     Blocks,
+    /// The files of a checkpoint ([`checkpoint_input`]).
+    Folder,
     /// Choices of the generator, which makes something of any bytes.
     Choices,
 }
 
 /// Every target.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target { name: "parse", run: parse, rule: rule_of_file, input: Input::File },
     Target { name: "diagnose", run: diagnose, rule: rule_of_file, input: Input::File },
     Target { name: "roundtrip", run: roundtrip, rule: rule_of_file, input: Input::File },
     Target { name: "differential", run: differential, rule: rule_of_file, input: Input::File },
     Target { name: "names", run: names, rule: rule_of_file, input: Input::File },
+    Target { name: "checkpoint", run: checkpoint, rule: checkpoint::rule, input: Input::Folder },
     Target { name: "dequantize", run: dequantize, rule: dequantize::rule, input: Input::Blocks },
     Target { name: "smith", run: smith, rule: smith::rule, input: Input::Choices },
 ];

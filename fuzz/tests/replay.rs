@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use gguf_assay_cases::Corpus;
-use gguf_assay_fuzz::{TARGETS, dequantize_input};
+use gguf_assay_fuzz::{TARGETS, checkpoint_input, dequantize_input};
 
 /// `.clusterfuzzlite/build.sh` and `.ci/run` take the files of `fuzz_targets/` for the targets.
 #[test]
@@ -49,5 +49,18 @@ fn targets_over_regressions() {
 fn dequantize_over_the_block_cases() {
     for case in &Corpus::embedded().blocks {
         gguf_assay_fuzz::dequantize(&dequantize_input(case.tensor_type, &case.bytes));
+    }
+}
+
+/// The checkpoints of the cases, and each of their files alone.
+#[test]
+fn checkpoint_over_the_checkpoint_cases() {
+    for case in &Corpus::embedded().checkpoints {
+        println!("{}", case.id);
+        let folder = case.build().expect("a case of the corpus").0;
+        gguf_assay_fuzz::checkpoint(&checkpoint_input(&folder));
+        for file in folder {
+            gguf_assay_fuzz::checkpoint(&checkpoint_input(&[file].into()));
+        }
     }
 }

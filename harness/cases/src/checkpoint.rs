@@ -304,9 +304,11 @@ impl CheckpointCase {
         !self.fault.is_empty()
     }
 
-    /// The method that the configs name, before the fault; `none` if they name none.
+    /// The method: what is expected of an answer, or what the configs name before the fault; `none` if
+    /// they name none.
     pub fn method(&self) -> &str {
-        self.folder.method().unwrap_or("none")
+        let expected = self.expect.method.as_deref();
+        expected.or_else(|| self.folder.method()).unwrap_or("none")
     }
 
     fn error(&self, message: impl Into<String>) -> CaseError {

@@ -230,11 +230,16 @@ fn is_beyond_the_text(description: &Description) -> bool {
 
 /// Rules of checkpoints that wait for cases, by the beginning of their ids; each group goes from here
 /// when its last rule has one.
-const AWAITED: [&str; 3] = ["CKPT-", "METHOD-", "ST-"];
+const AWAITED: [&str; 4] = ["CKPT-", "METHOD-", "MODEL-", "ST-"];
+
+/// Rules that no case can break: files that cannot be read, a header of more than 100 MB, a config of
+/// more than 64 MiB, numbers of
+/// another checkpoint.
+const BEYOND_CASES: [&str; 4] = ["CKPT-001", "CKPT-004", "METHOD-032", "ST-002"];
 
 fn check_coverage(corpus: &Corpus, errors: &mut Vec<CaseError>) {
     let mut awaited = HashSet::new();
-    for rule in rules() {
+    for rule in rules().filter(|rule| !BEYOND_CASES.contains(&rule.id)) {
         let cases = || corpus.all().filter(|case| case.rule() == rule);
         let some = |wanted: fn(&Verdict) -> bool| {
             cases().any(|case| Profile::ALL.into_iter().any(|p| wanted(case.verdict(p))))

@@ -408,7 +408,7 @@ fn cases_of_checkpoints_that_are_not_sound() {
         ("{ tensor = \"m.0.scales\", hex = \"00\", text = \"a\" }", "one kind of data"),
         ("{ add = { name = \"x\", dtype = \"F16\" } }", "tensor `x`: no `shape`"),
         ("{ index = \"m.0.scales\", drop = true }", "there is no index"),
-        ("{ header = \"x\", with = \"y\" }", "`x` is 0 times"),
+        ("{ header = \"?\", with = \"y\" }", "`?` is 0 times"),
         ("{ header = \"m.0\", with = \"y\" }", "`m.0` is 4 times"),
         ("{ header = \"x\", with = \"y\", file = \"a\" }", "there is no file for"),
         ("{ cut = 100000 }", "cannot be cut"),

@@ -8,7 +8,7 @@ use gguf_assay_names::{Architecture, CheckpointMap, CheckpointTensor};
 
 use crate::experts;
 use crate::finding::Finding;
-use crate::model::{LAYERS, LISTED, Model, cache_scale, listed};
+use crate::model::{LISTED, Model, Told, cache_scale, listed};
 use crate::module::Module;
 use crate::rule;
 
@@ -21,23 +21,38 @@ struct Origin<'m> {
     is_known: bool,
 }
 
-/// Judges the weights. `missing` are the beginnings of names in layers that are known to be missing.
-pub(crate) fn judge(model: &Model<'_, '_>, missing: &[String], push: &mut dyn FnMut(Finding)) {
-    let Some(config) = model.config else { return };
-    let Some(architecture) = Architecture::of_config(config) else { return };
-    if model.integer(&LAYERS).is_none() {
-        let found = format!("no {}", LAYERS.join(", "));
-        let expected = "the number of layers; without it no weight is judged by the architecture";
-        push(Finding::new(&rule::MODEL_004, found, expected).in_file("config.json"));
-        return;
-    }
+/// What there is to say of the weights.
+#[derive(Default)]
+pub(crate) struct Weights {
+    /// Whether some are missing.
+    pub(crate) is_missing: bool,
+    /// Whether there are tensors that the architecture does not have.
+    pub(crate) is_unmapped: bool,
+}
+
+/// Judges the weights; `None` if the architecture is not known. `told` are layers that are
+/// known to be missing, or too many.
+pub(crate) fn judge(
+    model: &Model<'_, '_>,
+    told: &Told,
+    push: &mut dyn FnMut(Finding),
+) -> Option<Weights> {
+    let config = model.config?;
+    let architecture = Architecture::of_config(config)?;
     let (tensors, origins) = plain(model);
     if tensors.is_empty() {
-        return;
+        return None;
     }
     let map = CheckpointMap::of(architecture, &tensors, config);
+    if !map.metadata.iter().any(|(key, _)| key.ends_with(".block_count")) {
+        let expected = "the number of layers; without it no weight is judged by the architecture";
+        let finding = Finding::new(&rule::MODEL_004, "nothing that counts layers", expected);
+        push(finding.in_file("config.json"));
+        return None;
+    }
+    let mut weights = Weights::default();
     if map.findings.is_empty() {
-        return;
+        return Some(weights);
     }
     // The names that findings have.
     let places: HashMap<String, &Origin<'_>> = tensors
@@ -49,6 +64,7 @@ pub(crate) fn judge(model: &Model<'_, '_>, missing: &[String], push: &mut dyn Fn
     for finding in map.findings {
         push(match finding {
             names::Finding::Missing { first, count, empty_blocks } => {
+                weights.is_missing = true;
                 let parameters: Vec<String> = first
                     .iter()
                     .flat_map(|each| match each.parameters.as_slice() {
@@ -58,11 +74,9 @@ pub(crate) fn judge(model: &Model<'_, '_>, missing: &[String], push: &mut dyn Fn
                     .map(|name| printable(name, 120))
                     .collect();
                 // What is to be said of layers and experts that are missing as a whole is said.
-                let is_told = |name: &String| {
-                    missing.iter().any(|layer| name.starts_with(layer))
-                        || experts::is_matrix(name) && model.has_experts
-                };
-                if parameters.iter().all(is_told) && (empty_blocks == 0 || !missing.is_empty()) {
+                let is_told =
+                    |name: &String| told.has(name) || experts::is_matrix(name) && model.has_experts;
+                if parameters.iter().all(is_told) && (empty_blocks == 0 || !told.is_empty()) {
                     continue;
                 }
                 let shown: Vec<String> = parameters.iter().take(LISTED).cloned().collect();
@@ -74,7 +88,11 @@ pub(crate) fn judge(model: &Model<'_, '_>, missing: &[String], push: &mut dyn Fn
                 finding.in_file("config.json").of_field("architectures")
             }
             names::Finding::Unmapped { name, reason } => {
+                weights.is_unmapped = true;
                 let Some(origin) = places.get(&name) else { continue };
+                if told.has(&name) {
+                    continue;
+                }
                 Finding::new(&rule::MODEL_002, reason, format!("a weight of {class}"))
                     .of_module(origin.module)
             }
@@ -120,6 +138,7 @@ pub(crate) fn judge(model: &Model<'_, '_>, missing: &[String], push: &mut dyn Fn
             names::Finding::Incomplete { .. } | names::Finding::Otherwise { .. } => continue,
         });
     }
+    Some(weights)
 }
 
 /// The tensors that the checkpoint would have if nothing were quantized.

@@ -197,8 +197,8 @@ pub(crate) fn judge(model: &Model<'_, '_>, push: &mut dyn FnMut(Finding)) -> Opt
         }
         layer.parts.push(module);
     }
-    for (name, layer) in &mut layers {
-        layer.fused(model, name, push);
+    for layer in layers.values_mut() {
+        layer.fused(model, push);
         if layer.layouts.is_empty() {
             layer.layouts.insert(ExpertLayout::Other);
         }
@@ -278,7 +278,7 @@ fn fused_weight<'a>(module: &Module<'a>) -> Option<(&'a TensorRecord, [u64; 3])>
 
 impl Layer<'_, '_> {
     /// Tells how fused experts are laid down.
-    fn fused(&mut self, model: &Model<'_, '_>, name: &str, push: &mut dyn FnMut(Finding)) {
+    fn fused(&mut self, model: &Model<'_, '_>, push: &mut dyn FnMut(Finding)) {
         let parts = [self.gate_up, self.down];
         if parts.iter().all(Option::is_none) {
             return;
@@ -296,7 +296,7 @@ impl Layer<'_, '_> {
         for (name, shape) in gate_up.iter().chain(&down) {
             self.evidence.push(format!("{} is {shape:?}", printable(name, 160)));
         }
-        let rows = self.outputs_first(model, &gate_up, &down, name, push);
+        let rows = self.outputs_first(model, &gate_up, &down, push);
         let has_bias = self.gate_up.is_some_and(|module| module.tensor("_bias").is_some());
         let layout = match rows {
             None => return,
@@ -327,7 +327,6 @@ impl Layer<'_, '_> {
         model: &Model<'_, '_>,
         gate_up: &Option<(String, [u64; 3])>,
         down: &Option<(String, [u64; 3])>,
-        name: &str,
         push: &mut dyn FnMut(Finding),
     ) -> Option<Option<bool>> {
         let twice = |width: u64| width.checked_mul(2);
@@ -352,10 +351,7 @@ impl Layer<'_, '_> {
             return None;
         }
         // One of both alone: twice the width may be the hidden size.
-        let (which, [_, first, second]) = match (gate_up, down) {
-            (Some((which, shape)), _) | (None, Some((which, shape))) => (which, shape),
-            (None, None) => return None,
-        };
+        let (_, [_, first, second]) = gate_up.as_ref().or(down.as_ref())?;
         let is_down = gate_up.is_none();
         if let Some((field, hidden)) = model.hidden_size() {
             let by_last = second == &hidden;
@@ -375,22 +371,11 @@ impl Layer<'_, '_> {
             self.evidence.push(format!("both axes fit: settled by model_type {name}"));
             return Some(Some(outputs_first));
         }
-        let finding = Finding::new(
-            &rule::MODEL_024,
-            format!(
-                "[{first}, {second}] of an expert, with {}",
-                match model.hidden_size() {
-                    Some((field, hidden)) => format!("{field} {hidden}"),
-                    None => "no hidden_size".into(),
-                }
-            ),
-            format!(
-                "{} beside it, or a model_type that is known",
-                if is_down { "gate_up_proj" } else { "down_proj" }
-            ),
-        );
-        let name = format!("{name}.experts");
-        push(finding.of_module(name).of_tensor(which.clone()));
+        let other = if is_down { "gate_up_proj" } else { "down_proj" };
+        self.evidence.push(format!(
+            "either axis may be the input: {other} beside it, or a model_type that is known, would \
+             settle it"
+        ));
         Some(None)
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn judge<F: Files>(
         .find_map(|name| config?.get(name)?.get("model_type")?.as_str())
         .or_else(|| config?.get("model_type")?.as_str());
     let experts = experts::judge(&model, push);
-    let missing = model.layers(push);
+    let layers = model.layers();
     model.fused(push);
     model.output(checkpoint, push);
     if judgement.method.is_some_and(|method| method.name == "mxfp4") {
@@ -73,15 +73,50 @@ pub(crate) fn judge<F: Files>(
     }
     model.cache(push);
     model.has_experts = experts.is_some();
-    architecture::judge(&model, &missing, push);
+    let of_architecture = architecture::judge(&model, &layers.told, push);
+    // An architecture that is known counts its layers better.
+    for finding in layers.findings {
+        let is_told = of_architecture.as_ref().is_none_or(|found| {
+            if finding.is_fault() { found.is_missing } else { found.is_unmapped }
+        });
+        if is_told {
+            push(finding);
+        }
+    }
     if let Some(ranks) = options.tp.filter(|ranks| *ranks > 1) {
         parallel::judge(&model, ranks, push);
     }
     (experts, findings)
 }
 
+/// What is wrong with the layers.
+#[derive(Default)]
+struct Layers {
+    findings: Vec<Finding>,
+    told: Told,
+}
+
+/// The layers of which it is said that they are missing, or too many.
+#[derive(Default)]
+pub(crate) struct Told {
+    stack: String,
+    layers: BTreeSet<u64>,
+}
+
+impl Told {
+    /// Whether a parameter or module is in one of them.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        layer(name)
+            .is_some_and(|(stack, layer)| stack == self.stack && self.layers.contains(&layer))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.layers.is_empty()
+    }
+}
+
 /// The fields that count layers.
-pub(crate) const LAYERS: [&str; 4] = ["num_hidden_layers", "n_layer", "n_layers", "num_layers"];
+const LAYERS: [&str; 4] = ["num_hidden_layers", "n_layer", "n_layers", "num_layers"];
 /// The fields that count layers of next-token prediction, behind the others.
 const NEXT_TOKEN: [&str; 3] =
     ["num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers"];
@@ -156,9 +191,9 @@ impl<'m, 'a> Model<'m, 'a> {
         Some((path, value.as_bool()?))
     }
 
-    /// Layers that are missing, or beyond the count. Returns what the names of parameters of missing
-    /// layers begin with.
-    fn layers(&self, push: &mut dyn FnMut(Finding)) -> Vec<String> {
+    /// Layers that are missing, or beyond the count.
+    fn layers(&self) -> Layers {
+        let mut layers = Layers::default();
         let mut stacks: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
         for module in self.modules {
             if let Some((stack, layer)) = layer(module.name) {
@@ -166,13 +201,14 @@ impl<'m, 'a> Model<'m, 'a> {
             }
         }
         let Some((stack, there)) = stacks.iter().max_by_key(|(_, layers)| layers.len()) else {
-            return Vec::new();
+            return layers;
         };
         let decoder = stack.contains("decoder").then_some(["num_decoder_layers", "decoder_layers"]);
         let of_decoder = decoder.and_then(|names| self.integer(&names));
         let Some((field, count)) = of_decoder.or_else(|| self.integer(&LAYERS)) else {
-            return Vec::new();
+            return layers;
         };
+        layers.told.stack = (*stack).to_owned();
         let beyond = there.range(count..);
         let next_token = self.integer(&NEXT_TOKEN).map_or(0, |(_, layers)| layers);
         let allowed = count.saturating_add(next_token);
@@ -187,12 +223,13 @@ impl<'m, 'a> Model<'m, 'a> {
                 0 => format!("layers below {count}"),
                 more => format!("layers below {count}, and {more} of next-token prediction"),
             };
-            push(finding(&rule::MODEL_007, found, expected));
+            layers.findings.push(finding(&rule::MODEL_007, found, expected));
+            layers.told.layers.extend(&extra);
         }
         let inside = there.range(..count).count().try_into().unwrap_or(u64::MAX);
         let missing = count.saturating_sub(inside);
         if missing == 0 {
-            return Vec::new();
+            return layers;
         }
         // No more are looked at than there are, and a few.
         let gaps = (0..count).filter(|layer| !there.contains(layer));
@@ -201,8 +238,9 @@ impl<'m, 'a> Model<'m, 'a> {
             gaps.iter().take(LISTED).map(|layer| format!("{stack}.{layer}")).collect();
         let found = format!("{count} layers, of which {inside} are there");
         let expected = format!("tensors of {}", listed(&first, missing));
-        push(finding(&rule::MODEL_006, found, expected));
-        gaps.iter().map(|layer| format!("{stack}.{layer}.")).collect()
+        layers.findings.push(finding(&rule::MODEL_006, found, expected));
+        layers.told.layers.extend(gaps);
+        layers
     }
 
     /// Parts that loaders make one layer of.
@@ -298,7 +336,7 @@ impl<'m, 'a> Model<'m, 'a> {
                 let class = config.get("architectures")?.get(0)?.as_str()?;
                 Some(class.ends_with("ForCausalLM") || class.ends_with("LMHeadModel"))
             });
-            if let (Some((field, false)), Some(embedding), Some(true)) =
+            if let (Some((field, false)), Some(embedding), None | Some(true)) =
                 (&tied, embedding, is_causal)
             {
                 let found = format!("false, and no lm_head.weight beside {}", embedding.name);
@@ -324,14 +362,15 @@ impl<'m, 'a> Model<'m, 'a> {
                 let finding = Finding::new(&rule::MODEL_010, found, "a plain weight");
                 push(finding.of_module(output.name));
             }
-            if let Some((field, vocabulary)) = self.integer(&["vocab_size"])
-                && !vocabulary.is_multiple_of(64)
-            {
-                let padded = vocabulary.next_multiple_of(64);
-                let found = format!("{vocabulary}, with {} quantized", output.name);
-                let finding =
-                    Finding::new(&rule::MODEL_014, found, format!("a multiple of 64: {padded}"));
-                push(finding.in_file("config.json").of_field(field));
+            let rows = self.quantized(output.name).and_then(|quantized| quantized.out_features);
+            if let Some(rows) = rows.filter(|rows| !rows.is_multiple_of(64)) {
+                let padded = rows.checked_next_multiple_of(64).unwrap_or(u64::MAX);
+                let finding = Finding::new(
+                    &rule::MODEL_014,
+                    format!("{rows} rows, quantized"),
+                    format!("a multiple of 64: {padded}"),
+                );
+                push(finding.of_module(output.name));
             }
         } else if let (Some(field), Some(embedding)) = (is_tied, embedding)
             && let (Some(one), Some(two)) = (output.tensor(".weight"), embedding.tensor(".weight"))

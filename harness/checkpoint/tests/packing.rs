@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gguf_assay_checkpoint::Dtype;
+use gguf_assay_checkpoint::packing::gpt_oss::from_gguf;
 use gguf_assay_checkpoint::packing::{
     PackedLayout, Packing, Tensor, codes, explain, pack, quantized, relative_error, repack, unpack,
 };
@@ -359,6 +360,47 @@ fn every_mistake_is_found() {
     let columns: Vec<f32> = (0..64).map(|n| of(gptq(true), &tensors)[n % 8 * 8 + n / 8]).collect();
     find("transposed", gptq(true), (8, 8), &tensors, &columns);
 
+    // By hand: the carry of a field of ones goes into the next.
+    for (bits, less_one, zeros, middle) in
+        [(2, 0x0000_000F, 0x5555_5564, 0xAAAA_AAAA), (8, 0x0304_FF05, 0x0406_0006, 0x8080_8080)]
+    {
+        let size = u64::from(32 / bits);
+        let declared = Packing::new(PackedLayout::Gptq { v2: false }, bits);
+        let plain = Packing::new(PackedLayout::Gptq { v2: true }, bits);
+        let of = |word| {
+            BTreeMap::from([
+                ("qweight", words(&[1, size], &vec![0x7654_3210; size as usize])),
+                ("qzeros", words(&[1, 1], &[word])),
+                ("scales", ones(&[1, size])),
+            ])
+        };
+        for (rule, right) in [
+            ("zero points less one in whole words, with carries", zeros),
+            ("all zero points the middle", middle),
+        ] {
+            let source = unpack(&plain, size, size, &of(right)).unwrap();
+            find(rule, declared, (size, size), &of(less_one), &source);
+        }
+    }
+
+    let gpt_oss = Packing::new(PackedLayout::GptOss, 4);
+    let bytes: Vec<u8> = (0..16).map(|byte| byte * 13).collect();
+    let of = |bytes: Vec<u8>| {
+        BTreeMap::from([
+            ("blocks", Tensor::new(Dtype::U8, &[1, 1, 1, 16], bytes)),
+            ("scales", Tensor::new(Dtype::U8, &[1, 1, 1], &[127][..])),
+        ])
+    };
+    let (gguf, _) = from_gguf(&[&[127][..], &bytes].concat()).unwrap();
+    let turned = bytes.iter().map(|byte| byte.rotate_left(4)).collect();
+    for (rule, right) in [
+        ("the nibbles of a byte the other way around", turned),
+        ("low nibbles the first half of a block, as in GGUF", gguf),
+    ] {
+        let source = unpack(&gpt_oss, 1, 32, &of(right)).unwrap();
+        find(rule, gpt_oss, (1, 32), &of(bytes.clone()), &source);
+    }
+
     let awq = Packing { symmetric: false, ..Packing::new(PackedLayout::AwqGemm, 4) };
     let tensors = BTreeMap::from([
         ("qweight", words(&[2, 1], &[0x7654_3210, 0x1234_4321])),
@@ -430,6 +472,9 @@ fn sizes_that_are_wrong_are_named() {
     assert_eq!(error(&tensors), "qweight: 31 bytes for I32 [1, 8]; expected 32 bytes");
     tensors.insert("qweight", Tensor::new(Dtype::F32, &[1, 8], vec![0; 32]));
     assert_eq!(error(&tensors), "qweight: F32 [1, 8]; expected I32 [1, 8]");
+    tensors.insert("qweight", words(&[1; 9], &[0]));
+    let found = "qweight: I32 [1, 1, 1, 1, 1, 1, 1, 1] and 1 more; expected I32 [1, 8]";
+    assert_eq!(error(&tensors), found);
     tensors.remove("qweight");
     assert_eq!(error(&tensors), "qweight: no such tensor; expected I32 [1, 8]");
     // QC-05: a group size of -1 is one group; QC-04: zero points are packed along the output.

@@ -22,13 +22,21 @@ fn a_subject_that_reads_and_dequantizes() {
 }
 
 #[test]
-fn a_subject_that_maps_names() {
+fn a_subject_that_maps_names_and_knows_checkpoints() {
     let (text, status) = adapter_check(&format!("'{ASSAY}' serve reference"));
     assert_eq!(status, Some(0), "{text}");
     let corpus = gguf_assay_cases::Corpus::embedded();
     let whole = corpus.names.iter().filter(|case| !case.is_edited()).count();
     let names = format!("names     {whole} with names, 0 refused, 0 not implemented\n");
     assert!(text.contains(&names), "{text}");
+    for (op, title, good) in
+        [("judge_checkpoint", "judged  ", "a judgement"), ("unpack", "unpacked", "numbers")]
+    {
+        let sound = corpus.checkpoints.iter().filter(|case| !case.has_fault() && case.tp.is_none());
+        let count = sound.filter(|case| case.operation() == op).count();
+        let line = format!("{title}  {count} with {good}, 0 refused, 0 not implemented\n");
+        assert!(count > 0 && text.contains(&line), "{line}{text}");
+    }
 }
 
 /// What is said of an adapter that describes itself so, and answers every request with one number.

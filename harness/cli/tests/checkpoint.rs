@@ -104,6 +104,65 @@ fn packed_experts_that_are_declared_as_another_method() {
     assert!(text.contains("gpt-oss-mxfp4, with which all tensors fit"), "{text}");
 }
 
+/// One module of a real checkpoint (auto-round 0.16.1, version gemm) and of its source, as it is
+/// declared and with one field otherwise.
+#[test]
+fn answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let slices = root().join("harness/checkpoint/tests/packing/slices");
+    for (name, slice, zero_point, group_size) in [
+        ("Tiny-AWQ", "qwen3-awq-w4g32-autoround", true, 32),
+        ("wrong-group", "qwen3-awq-w4g32-autoround", true, 64),
+        ("no-zeros", "qwen3-awq-w4g32-autoround", false, 32),
+        ("Tiny", "tiny-qwen3-bf16", true, 0),
+    ] {
+        let made = folder.path().join(name);
+        fs::create_dir(&made).unwrap();
+        let slice = slices.join(format!("{slice}.safetensors"));
+        fs::copy(slice, made.join("model.safetensors")).unwrap();
+        let mut config = serde_json::json!({});
+        if group_size > 0 {
+            config["quantization_config"] = serde_json::json!({
+                "quant_method": "awq", "bits": 4, "group_size": group_size, "version": "gemm",
+                "zero_point": zero_point,
+            });
+        }
+        fs::write(made.join("config.json"), config.to_string()).unwrap();
+    }
+    let mut text = String::new();
+    for args in [
+        &["Tiny-AWQ"][..],
+        &["Tiny-AWQ", "--source", "Tiny"],
+        &["Tiny-AWQ", "--tp", "4"],
+        &["wrong-group"],
+        &["wrong-group", "--format", "json"],
+        &["wrong-group", "--format", "sarif"],
+        &["no-zeros", "--source", "Tiny"],
+        &["Tiny"],
+        &["Tiny-AWQ", "--unpack", "lm_head", "--out", "out.safetensors"],
+        &["Tiny-AWQ", "--unpack", "*.down_proj", "--out", "out.safetensors"],
+        &["--help"],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_gguf-assay"))
+            .arg("checkpoint")
+            .args(args)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let (out, err) = (String::from_utf8(output.stdout), String::from_utf8(output.stderr));
+        text.push_str(&format!("$ gguf-assay checkpoint {}\n", args.join(" ")));
+        text.push_str(&out.unwrap());
+        text.push_str(&err.unwrap());
+        text.push_str(&format!("-- exit status {}\n\n", output.status.code().unwrap()));
+    }
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(root().join("golden/cli"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let text = text.replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    settings.bind(|| insta::assert_snapshot!("checkpoint", text));
+}
+
 #[test]
 fn sarif_names_rule_and_place() {
     let folder = tempfile::tempdir().unwrap();

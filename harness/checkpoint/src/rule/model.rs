@@ -97,10 +97,6 @@ rules! {
         Silent, Must("gate_up_proj has twice the width that down_proj takes"),
         "a loader stops with a size mismatch",
         "look which of both is another model's, or transposed";
-    MODEL_024 = "MODEL-024" "it can be told which axis of fused experts is the input",
-        Silent, Should("[experts, 2 * width, hidden] or [experts, hidden, 2 * width]"),
-        "a loader that takes the other axis multiplies by the transposed matrix",
-        "the finding says what would settle it";
     MODEL_025 = "MODEL-025" "experts are laid down as the declared model has them",
         Silent, Must("transformers 5.24.0: the parameters of the class that model_type names"),
         "gate and up, or rows and columns, are taken for one another",

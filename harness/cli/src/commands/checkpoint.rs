@@ -34,6 +34,7 @@ use crate::style::{bad, bold, dim, good};
 ///
 ///     gguf-assay checkpoint Qwen3-4B-AWQ
 ///     gguf-assay checkpoint Qwen3-4B-AWQ --source Qwen3-4B
+///     gguf-assay checkpoint --tp 4 Qwen3-4B-AWQ
 ///     gguf-assay checkpoint gpt-oss-20b --unpack 'model.layers.0.*' --out layer0.safetensors
 ///     gguf-assay checkpoint --format sarif Qwen3-4B-AWQ > findings.sarif
 #[derive(clap::Args)]

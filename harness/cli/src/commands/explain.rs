@@ -8,6 +8,7 @@ use gguf_assay_cases::{
     AnyCase, BlockCase, Case, CheckpointCase, Corpus, ExpectedCheckpoint, NamesCase, NamesInput,
     Verdict, find_rule,
 };
+use gguf_assay_checkpoint::method::Method;
 use gguf_assay_checkpoint::{Checkpoint, MemoryFiles, Options, judge};
 use gguf_assay_format::{ByteOrder, Profile, Requirement, Rule, diagnose, escape};
 use gguf_assay_quant::{RawBlock, fields};
@@ -15,11 +16,12 @@ use gguf_assay_quant::{RawBlock, fields};
 use super::{corpus, print};
 use crate::style::{bold, dim};
 
-/// Explain a rule or a case: what it asks, who asks it, what goes wrong without it
+/// Explain a rule or a case: what it asks, who asks it, what goes wrong without it; or a method of
+/// quantization: its fields, tensors and shapes
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A rule (META-006) or a case (read/metadata/duplicate-key)
-    #[arg(value_name = "RULE|CASE")]
+    /// A rule (META-006), a case (read/metadata/duplicate-key) or a method (gptq)
+    #[arg(value_name = "RULE|CASE|METHOD")]
     name: String,
     /// More cases, from the TOML files of this folder
     #[arg(long, value_name = "DIR")]
@@ -39,10 +41,12 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             AnyCase::MapNames(case) => explain_names(&mut text, case)?,
             AnyCase::Checkpoint(case) => explain_checkpoint(&mut text, case)?,
         }
+    } else if let Some(method) = Method::find(&args.name.to_ascii_lowercase()) {
+        text = method.to_text();
     } else {
         let near = nearest(&args.name, &corpus);
         bail!(
-            "there is no rule or case `{}`{near}; see gguf-assay list rules, gguf-assay list cases",
+            "there is no rule, case or method `{}`{near}; see gguf-assay list rules, cases or methods",
             args.name
         );
     }
@@ -170,7 +174,8 @@ fn explain_checkpoint(text: &mut String, case: &CheckpointCase) -> Result<()> {
     let files = case.build()?;
     let checkpoint = Checkpoint::open(MemoryFiles(files.0.clone()))?;
     let _ = writeln!(text, "\nwhat is wrong with it");
-    let findings = judge(&checkpoint, &Options::default()).findings;
+    let options = Options { tp: case.tp.map(u64::from), ..Options::default() };
+    let findings = judge(&checkpoint, &options).findings;
     for finding in findings.iter().take(8) {
         let _ = writeln!(text, "  {finding}");
     }

@@ -9,17 +9,19 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::ValueEnum;
 use gguf_assay_cases::rules;
+use gguf_assay_checkpoint::method::{Method, Presence};
 use gguf_assay_format::{Profile, Status, TENSOR_TYPES, TensorType};
 use gguf_assay_quant::kernel::{Engine, VARIABLE};
 use serde_json::json;
 
 use super::{corpus, engine, is_chosen, print};
 
-/// List the cases, rules, subjects, tensor types, kernels or architectures
+/// List the cases, rules, subjects, tensor types, kernels, architectures or methods of quantization
 ///
 /// `list kernels` shows of each type which engine dequantizes it on this machine, which ones could,
 /// and why the others are not taken. GGUF_ASSAY_KERNEL=scalar, avx2 or avx512 forces one.
 /// `list types` and `list architectures` show which readers have each right, as recorded.
+/// `list methods` has what `explain METHOD` says of each in full.
 /// `list architectures` also shows which have a map to transformers (full) and which are only known
 /// to llama.cpp by their name (known).
 #[derive(clap::Args)]
@@ -44,6 +46,7 @@ enum What {
     Types,
     Kernels,
     Architectures,
+    Methods,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -99,6 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                 (subject.name.to_string(), cells, json)
             })
             .collect(),
+        What::Methods => Method::ALL.iter().map(|method| methods(method)).collect(),
         What::Kernels => {
             let chosen = engine()?;
             TENSOR_TYPES
@@ -119,6 +123,41 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     }
     print(&text)?;
     Ok(crate::SUCCESS)
+}
+
+/// A method of quantization; `explain` has all of it.
+fn methods(method: &Method) -> (String, Vec<String>, serde_json::Value) {
+    let layouts = method.layouts.iter().map(|layout| {
+        let tensors = layout.tensors.iter().map(|tensor| {
+            let dtypes: Vec<&str> = tensor.dtypes.iter().map(|dtype| dtype.name).collect();
+            let shape: Vec<String> = tensor.shape.iter().map(ToString::to_string).collect();
+            json!({
+                "suffix": tensor.suffix, "dtypes": dtypes, "shape": shape, "what": tensor.what,
+                "required": tensor.presence == Presence::Always,
+            })
+        });
+        json!({
+            "name": layout.name, "tensors": tensors.collect::<Vec<_>>(), "packing": layout.packing,
+            "zero_point": layout.zero_point, "value": layout.value, "bits": layout.bits,
+            "groups": layout.groups,
+        })
+    });
+    let fields = method.fields.iter().map(|field| {
+        json!({
+            "name": field.name, "aliases": field.aliases, "holds": field.kind.to_string(),
+            "required": field.required, "what": field.what,
+        })
+    });
+    let json = json!({
+        "name": method.name, "title": method.title, "source": method.source,
+        "fields": fields.collect::<Vec<_>>(), "layouts": layouts.collect::<Vec<_>>(),
+    });
+    let count = match method.layouts.len() {
+        0 => "fields alone".into(),
+        1 => "1 layout".into(),
+        count => format!("{count} layouts"),
+    };
+    (method.name.to_owned(), vec![count, method.title.to_owned()], json)
 }
 
 /// The engines that could dequantize a type, the one that does, and why the others do not.

@@ -1,0 +1,69 @@
+"""transformers' reading of checkpoints behind the adapter protocol, as far as it goes without torch: it
+finds the files, opens them with safetensors, and makes the class of the quantization config."""
+
+import importlib.metadata
+import os
+
+import gguf_assay_adapter as adapter
+import transformers
+from safetensors import safe_open
+from transformers.configuration_utils import PreTrainedConfig
+from transformers.quantizers.auto import AutoHfQuantizer, AutoQuantizationConfig
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
+from transformers.utils.hub import get_checkpoint_shard_files
+
+
+def describe():
+    return {
+        "name": "transformers-config",
+        "version": transformers.__version__,
+        "language": "python",
+        "home": "https://github.com/huggingface/transformers",
+        "ops": ["judge_checkpoint"],
+    }
+
+
+def weights(path):
+    """The files that `from_pretrained` takes, in its order: one file before an index."""
+    single = os.path.join(path, SAFE_WEIGHTS_NAME)
+    if os.path.isfile(single):
+        return [single]
+    index = os.path.join(path, SAFE_WEIGHTS_INDEX_NAME)
+    if os.path.isfile(index):
+        return get_checkpoint_shard_files(path, index)[0]
+    raise OSError(f"{path} has neither {SAFE_WEIGHTS_NAME} nor {SAFE_WEIGHTS_INDEX_NAME}")
+
+
+def judge_checkpoint(path, tp):
+    if tp not in (None, 1):
+        raise adapter.Unimplemented("splitting over ranks")
+    config, _ = PreTrainedConfig.get_config_dict(path)
+    for file in weights(path):
+        if not os.path.isfile(file):
+            raise FileNotFoundError(f"{file} is not there")
+        with safe_open(file, framework="np") as opened:
+            opened.keys()
+    # As in `get_hf_quantizer`, which asks the config, and then that of the text model.
+    nested = config.get("text_config") or {}
+    declared = config.get("quantization_config") or nested.get("quantization_config")
+    if declared is None or not AutoHfQuantizer.supports_quant_method(declared):
+        return {"method": None}
+    try:
+        made = AutoQuantizationConfig.from_dict(dict(declared))
+    except (ImportError, importlib.metadata.PackageNotFoundError) as error:
+        raise adapter.Unimplemented(str(error))
+    except NameError as error:
+        # bitsandbytes has types of torch for defaults.
+        if "torch" not in str(error):
+            raise
+        raise adapter.Unimplemented(f"the config of {declared.get('quant_method')} without torch")
+    method = made.quant_method
+    answer = {"method": getattr(method, "value", method)}
+    for field in ("bits", "group_size"):
+        value = getattr(made, field, None)
+        if isinstance(value, int):
+            answer[field] = value
+    return answer
+
+
+adapter.serve(describe, judge_checkpoint=judge_checkpoint)
