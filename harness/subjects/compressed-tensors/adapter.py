@@ -32,11 +32,9 @@ def describe():
 
 
 def declared_in(path):
-    """The config's fields, if they are of this method."""
+    """The config's fields. What is not of its own method it has no word on."""
     fields = get_quantization_config(get_checkpoint_files(path)["config.json"])
-    if fields is None:
-        return None
-    method = fields.get("quant_method")
+    method = fields.get("quant_method") if isinstance(fields, dict) else None
     if method != "compressed-tensors":
         raise adapter.Unimplemented(f"the method {method}")
     return fields
@@ -94,13 +92,9 @@ def numbers(config, scheme, state):
 def judge_checkpoint(path, tp):
     if tp not in (None, 1):
         raise adapter.Unimplemented("splitting over ranks")
-    fields = declared_in(path)
-    tensors = tensors_of(path)
-    if fields is None:
-        return {"method": None}
-    config = QuantizationConfig.model_validate(fields)
+    config = QuantizationConfig.model_validate(declared_in(path))
     modules = {}
-    for name, tensor in tensors.items():
+    for name, tensor in tensors_of(path).items():
         module, _, leaf = name.rpartition(".")
         modules.setdefault(module, {})[leaf] = tensor
     bits = set()
@@ -121,10 +115,7 @@ def judge_checkpoint(path, tp):
 
 
 def unpack(path, module):
-    fields = declared_in(path)
-    if fields is None:
-        raise adapter.Unimplemented("weights that are not quantized")
-    config = QuantizationConfig.model_validate(fields)
+    config = QuantizationConfig.model_validate(declared_in(path))
     scheme = scheme_of(config, module)
     if scheme is None:
         raise ValueError(f"{module} is no target of the config")
