@@ -230,7 +230,7 @@ fn is_beyond_the_text(description: &Description) -> bool {
 
 /// Rules of checkpoints that wait for cases, by the beginning of their ids; each group goes from here
 /// when its last rule has one.
-const AWAITED: [&str; 4] = ["CKPT-", "METHOD-", "MODEL-", "ST-"];
+const AWAITED: [&str; 3] = ["CKPT-", "MODEL-", "ST-"];
 
 /// Rules that no case can break: files that cannot be read, a header of more than 100 MB, a config of
 /// more than 64 MiB, numbers of

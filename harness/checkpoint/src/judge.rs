@@ -11,7 +11,7 @@ use crate::experts::Experts;
 use crate::files::Files;
 use crate::finding::Finding;
 use crate::fit::{Fit, Shapes, Sizes, Weight, fit, is_of, knows, shapes, shown, sizes_that_fit};
-use crate::method::{Layout, Method, Presence};
+use crate::method::{Dim, Layout, Method, Presence, Term};
 use crate::model;
 use crate::module::{Module, modules};
 use crate::rule;
@@ -222,6 +222,8 @@ struct Misfit<'m, 'a> {
     module: &'m Module<'a>,
     layout: &'static Layout,
     scheme: &'m Scheme,
+    /// What is declared, or stated in a tensor.
+    sizes: Sizes,
     fit: Fit,
     guesses: Vec<Explanation>,
 }
@@ -292,6 +294,10 @@ impl<F: Files> Judge<'_, F> {
             }
             let field = entry.map(|entry| declared.field(&entry.field));
             match (scheme, quantized) {
+                // Of a method whose tensors are not looked into.
+                (None, true)
+                    if entry.is_none()
+                        && judgement.method.is_some_and(|method| method.layouts.is_empty()) => {}
                 (None, true) => {
                     let found = match guess(module) {
                         Some((layout, ..)) => format!("its tensors are those of {}", layout.name),
@@ -419,7 +425,7 @@ impl<F: Files> Judge<'_, F> {
             let quantized = QuantizedModule::new(module, layout, sizes, scheme, weight);
             judgement.modules.push(quantized);
         }
-        Some(Misfit { module, layout, scheme, fit: found, guesses })
+        Some(Misfit { module, layout, scheme, sizes, fit: found, guesses })
     }
 
     /// What the file states of a module, if values are looked at.
@@ -491,9 +497,13 @@ impl<F: Files> Judge<'_, F> {
     /// Whether groups and words come out even.
     fn widths(&mut self, module: &QuantizedModule) {
         let Some(in_features) = module.in_features else { return };
+        // bitsandbytes' blocks are of the flattened weight, and cross rows.
+        let is_flat = |dim: &Dim| dim.times == [Term::Elements];
+        let mut lengths = module.layout.tensors.iter().flat_map(|tensor| tensor.shape);
         if let Group::Size(size) = module.group
             && size > 0
             && !in_features.is_multiple_of(size)
+            && !lengths.any(is_flat)
         {
             let finding = Finding::new(
                 &rule::METHOD_014,
@@ -560,7 +570,7 @@ impl<F: Files> Judge<'_, F> {
         best: Option<&Explanation>,
     ) {
         let name = misfit.module.name;
-        let sizes = Sizes::of(misfit.scheme);
+        let sizes = misfit.sizes;
         let in_config = |finding: Finding, fields: &[&str]| {
             let all = Method::ALL.iter().copied().flat_map(|method| method.fields);
             let aliases = all.filter(|field| fields.contains(&field.name));
@@ -807,7 +817,8 @@ fn guess(module: &Module<'_>) -> Option<(&'static Layout, Sizes, Weight)> {
 /// What would make the shapes of a module follow.
 fn guesses(misfit: &Misfit<'_, '_>, shapes: &Shapes, known: Weight) -> Vec<Explanation> {
     let mut guesses = Vec::new();
-    let declared = Sizes::of(misfit.scheme);
+    let declared = misfit.sizes;
+    let is_stated = declared != Sizes::of(misfit.scheme);
     // Of two that do not go together, the other may be turned.
     let mismatches = misfit.fit.mismatches.iter().map(|mismatch| mismatch.rule.suffix);
     let mut suffixes: Vec<&'static str> = mismatches.collect();
@@ -825,7 +836,9 @@ fn guesses(misfit: &Misfit<'_, '_>, shapes: &Shapes, known: Weight) -> Vec<Expla
             }
         }
     }
-    if let Some((sizes, _)) = sizes_that_fit(misfit.layout, declared, shapes, known) {
+    if let Some((sizes, _)) = sizes_that_fit(misfit.layout, declared, shapes, known)
+        && !is_stated
+    {
         let group = match sizes.block {
             Some((rows, cols)) => format!("[{rows}, {cols}]"),
             None => sizes.group.to_string(),

@@ -65,11 +65,14 @@ static NVFP4: Layout = Layout {
     groups: &[16],
 };
 
-/// The scheme of an algorithm.
+/// The scheme of an algorithm; without layouts if it is not looked into.
 fn scheme(algorithm: &str) -> Option<Scheme> {
     match algorithm {
         "fp8" => Some(Scheme::of(&TENSOR)),
         "nvfp4" | "w4a16_nvfp4" => Some(Scheme::of(&NVFP4)),
+        other if ALGORITHMS.iter().any(|each| each.eq_ignore_ascii_case(other)) => {
+            Some(Scheme { layouts: Vec::new(), ..Scheme::of(&TENSOR) })
+        }
         _ => None,
     }
 }
@@ -110,7 +113,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
         }
     } else {
         own = scheme(&algorithm);
-        if own.is_none() && ALGORITHMS.iter().any(|each| each.eq_ignore_ascii_case(&algorithm)) {
+        if own.as_ref().is_some_and(|scheme| scheme.layouts.is_empty()) {
             let finding = Finding::new(
                 &rule::METHOD_029,
                 algorithm,
