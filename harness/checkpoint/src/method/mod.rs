@@ -183,6 +183,12 @@ impl Layout {
         })
     }
 
+    /// Whether scales are of blocks of rows and columns.
+    pub fn has_blocks(&self) -> bool {
+        let mut dims = self.tensors.iter().flat_map(|tensor| tensor.shape);
+        dims.any(|dim| dim.per == [Term::Rows] || dim.per == [Term::Cols])
+    }
+
     /// The rule of the tensor with this suffix.
     pub fn tensor(&self, suffix: &str) -> Option<&'static TensorRule> {
         self.tensors.iter().find(|tensor| tensor.suffix == suffix)
