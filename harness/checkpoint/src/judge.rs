@@ -282,6 +282,14 @@ impl<F: Files> Judge<'_, F> {
         let mut misfits = Vec::new();
         let mut kinds: BTreeMap<String, [Vec<&str>; 2]> = BTreeMap::new();
         let lookup = Lookup::of(declaration);
+        if let Some(entry) = lookup.left_out {
+            let finding = Finding::new(
+                &rule::METHOD_029,
+                format!("more than {MOST_PATTERNS} entries that are no names"),
+                "fewer, to look at those from here on",
+            );
+            self.push(finding.in_file(declared.file).of_field(declared.field(&entry.field)));
+        }
         for module in modules {
             let entry = lookup.entry(module.name);
             let scheme = lookup.scheme(entry);

@@ -182,8 +182,9 @@ impl Declaration {
     }
 }
 
-/// As many entries as are held against every name, but for those that are names themselves.
-pub(crate) const MOST_PATTERNS: usize = 4096;
+/// As many entries as are held against every name, but for those that are names themselves. Configs
+/// that tools write have a few for each layer.
+pub(crate) const MOST_PATTERNS: usize = 1024;
 
 /// The entries of a declaration, to be looked up.
 pub(crate) struct Lookup<'d> {
@@ -192,18 +193,23 @@ pub(crate) struct Lookup<'d> {
     by_name: HashMap<&'d str, usize>,
     /// The places of all others.
     patterns: Vec<usize>,
+    /// The first entry that is not looked at, since there are too many.
+    pub(crate) left_out: Option<&'d Entry>,
 }
 
 impl<'d> Lookup<'d> {
     pub(crate) fn of(declaration: &'d Declaration) -> Lookup<'d> {
-        let mut lookup = Lookup { declaration, by_name: HashMap::new(), patterns: Vec::new() };
+        let mut lookup =
+            Lookup { declaration, by_name: HashMap::new(), patterns: Vec::new(), left_out: None };
         for (place, entry) in declaration.entries.iter().enumerate() {
             match &entry.pattern {
                 Pattern::Name(name) => {
                     lookup.by_name.entry(name).or_insert(place);
                 }
                 _ if lookup.patterns.len() < MOST_PATTERNS => lookup.patterns.push(place),
-                _ => {}
+                _ => {
+                    lookup.left_out.get_or_insert(entry);
+                }
             }
         }
         lookup

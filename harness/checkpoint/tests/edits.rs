@@ -198,3 +198,15 @@ fn a_missing_shard_is_named() {
         assert!(missing.to_string().contains("model-00002-of-00002.safetensors"), "{missing}");
     }
 }
+
+/// As many expressions as no config has: those behind are not looked at, which is said.
+#[test]
+fn too_many_expressions_are_told() {
+    let mut model = Model::of_data("qwen3-gptq-w4g32-autoround");
+    let dynamic: serde_json::Map<String, Json> =
+        (0..1500).map(|place| (format!("-:none{place}"), json!({}))).collect();
+    quantization(&mut model)["dynamic"] = dynamic.into();
+    let judgement = judged(model.files());
+    let told = judgement.findings.iter().filter(|finding| finding.rule.id == "METHOD-029");
+    assert_eq!(told.count(), 1, "{}", texts(&judgement));
+}
