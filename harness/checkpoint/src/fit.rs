@@ -296,10 +296,7 @@ pub(crate) fn sizes_that_fit(
         }
         fixed => fixed.iter().map(|size| Group::Size(*size)).collect(),
     };
-    let has_block = layout.tensors.iter().any(|tensor| {
-        tensor.shape.iter().any(|dim| dim.per == [Term::Rows] || dim.per == [Term::Cols])
-    });
-    let blocks: Vec<Option<(u64, u64)>> = if has_block {
+    let blocks: Vec<Option<(u64, u64)>> = if layout.has_blocks() {
         let sizes = [128u64, 64, 32, 256, 16, 512, 1];
         let pairs = sizes.iter().flat_map(|rows| sizes.iter().map(|cols| Some((*rows, *cols))));
         std::iter::once(near.block).flatten().map(Some).chain(pairs).collect()

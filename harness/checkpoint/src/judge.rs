@@ -764,7 +764,7 @@ impl QuantizedModule {
             layout,
             bits: sizes.bits,
             group: sizes.group,
-            block: sizes.block,
+            block: sizes.block.filter(|_| layout.has_blocks()),
             symmetric: scheme.symmetric,
             zero_is_plain: scheme.zero_is_plain,
             out_features: weight.out_features,

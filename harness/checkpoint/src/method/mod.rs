@@ -183,6 +183,14 @@ impl Layout {
         })
     }
 
+    /// Whether scales are those of blocks of rows and columns.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.tensors
+            .iter()
+            .flat_map(|tensor| tensor.shape)
+            .any(|dim| [&[Term::Rows], &[Term::Cols]].iter().any(|term| dim.per == *term))
+    }
+
     /// The rule of the tensor with this suffix.
     pub fn tensor(&self, suffix: &str) -> Option<&'static TensorRule> {
         self.tensors.iter().find(|tensor| tensor.suffix == suffix)
