@@ -185,3 +185,16 @@ fn one_edit_breaks_the_right_rule() {
     }
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// One of two shards is missing, its tensors with it.
+#[test]
+fn a_missing_shard_is_named() {
+    for name in Model::names() {
+        let mut files = Model::of_data(&name).shards();
+        files.0.remove("model-00002-of-00002.safetensors").unwrap();
+        let judgement = judged(files);
+        let missing = judgement.findings.iter().find(|finding| finding.rule.id == "CKPT-011");
+        let missing = missing.unwrap_or_else(|| panic!("{name}: {}", texts(&judgement)));
+        assert!(missing.to_string().contains("model-00002-of-00002.safetensors"), "{missing}");
+    }
+}
