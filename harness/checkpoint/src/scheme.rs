@@ -148,6 +148,19 @@ pub struct Entry {
     pub scheme: Option<Scheme>,
 }
 
+impl Entry {
+    /// The output layer is plain, as methods with a field `lm_head` take it unless the field says
+    /// otherwise.
+    pub(crate) fn plain_output_layer() -> Entry {
+        Entry {
+            field: "lm_head".into(),
+            text: "false".into(),
+            pattern: Pattern::Parts("lm_head".into()),
+            scheme: None,
+        }
+    }
+}
+
 /// What a config declares.
 #[derive(Clone, Debug, Default)]
 pub struct Declaration {

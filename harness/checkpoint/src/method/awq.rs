@@ -193,12 +193,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
         });
     }
     if fields.bool("lm_head") != Some(true) {
-        entries.push(Entry {
-            field: "lm_head".into(),
-            text: "false".into(),
-            pattern: Pattern::Parts("lm_head".into()),
-            scheme: None,
-        });
+        entries.push(Entry::plain_output_layer());
     }
     Declaration { entries, scheme: Some(scheme), is_complete: false }
 }

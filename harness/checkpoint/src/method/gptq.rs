@@ -170,12 +170,7 @@ fn declare(fields: &mut Fields<'_>) -> Declaration {
         entries.push(Entry { field, text: key.clone(), pattern, scheme });
     }
     if fields.bool("lm_head") != Some(true) {
-        entries.push(Entry {
-            field: "lm_head".into(),
-            text: "false".into(),
-            pattern: Pattern::Parts("lm_head".into()),
-            scheme: None,
-        });
+        entries.push(Entry::plain_output_layer());
     }
     let format = fields.word("format").unwrap_or_default();
     if ["gptq_p", "marlin", "bitblas"].contains(&format.as_str()) {

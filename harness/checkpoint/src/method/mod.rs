@@ -183,12 +183,10 @@ impl Layout {
         })
     }
 
-    /// Whether scales are those of blocks of rows and columns.
-    pub(crate) fn has_blocks(&self) -> bool {
-        self.tensors
-            .iter()
-            .flat_map(|tensor| tensor.shape)
-            .any(|dim| [&[Term::Rows], &[Term::Cols]].iter().any(|term| dim.per == *term))
+    /// Whether scales are of blocks of rows and columns.
+    pub fn has_blocks(&self) -> bool {
+        let mut dims = self.tensors.iter().flat_map(|tensor| tensor.shape);
+        dims.any(|dim| dim.per == [Term::Rows] || dim.per == [Term::Cols])
     }
 
     /// The rule of the tensor with this suffix.
