@@ -15,7 +15,7 @@ use crate::method::{Dim, Layout, Method, Presence, Term};
 use crate::model;
 use crate::module::{Module, modules};
 use crate::rule;
-use crate::scheme::{Declaration, Group, Pattern, Scheme};
+use crate::scheme::{Declaration, Group, Lookup, MOST_PATTERNS, Pattern, Scheme};
 use crate::values::{self, Stated};
 
 /// What is looked at.
@@ -281,10 +281,10 @@ impl<F: Files> Judge<'_, F> {
     ) {
         let mut misfits = Vec::new();
         let mut kinds: BTreeMap<String, [Vec<&str>; 2]> = BTreeMap::new();
+        let lookup = Lookup::of(declaration);
         for module in modules {
-            let place = declaration.entry(module.name);
-            let entry = place.and_then(|place| declaration.entries.get(place));
-            let scheme = declaration.scheme_of(module.name);
+            let entry = lookup.entry(module.name);
+            let scheme = lookup.scheme(entry);
             let quantized = is_quantized(module);
             if quantized || module.is_linear() {
                 let kinds = kinds.entry(kind(module.name)).or_default();
@@ -346,7 +346,9 @@ impl<F: Files> Judge<'_, F> {
             }
         }
         self.explain(declared, misfits);
-        self.alike(declaration, &kinds);
+        if !declaration.is_complete {
+            self.alike(&lookup, &kinds);
+        }
         if judgement.modules.is_empty()
             && !modules.is_empty()
             && !self.findings.iter().any(Finding::is_fault)
@@ -652,16 +654,13 @@ impl<F: Files> Judge<'_, F> {
     }
 
     /// Whether a module is plain in some layers and quantized in others.
-    fn alike(&mut self, declaration: &Declaration, kinds: &BTreeMap<String, [Vec<&str>; 2]>) {
+    fn alike(&mut self, lookup: &Lookup<'_>, kinds: &BTreeMap<String, [Vec<&str>; 2]>) {
         for (kind, [plain, quantized]) in kinds {
             let forgotten: Vec<&&str> =
-                plain.iter().filter(|name| declaration.entry(name).is_none()).collect();
+                plain.iter().filter(|name| lookup.entry(name).is_none()).collect();
             let ([first, ..], [other, ..]) = (forgotten.as_slice(), quantized.as_slice()) else {
                 continue;
             };
-            if declaration.is_complete {
-                continue;
-            }
             let found = format!(
                 "plain in {} layers, quantized in {}: {}",
                 plain.len(),
@@ -699,7 +698,8 @@ impl<F: Files> Judge<'_, F> {
                 name = outer;
             }
         }
-        for entry in declaration.entries.iter().take(MOST_ENTRIES) {
+        let (mut patterns, mut named) = (0usize, 0usize);
+        for entry in &declaration.entries {
             let implied = entry.field == "lm_head";
             let of_class = matches!(entry.pattern, Pattern::Class(_) | Pattern::Linear);
             let of_tied = tied && entry.text.contains("lm_head");
@@ -708,13 +708,19 @@ impl<F: Files> Judge<'_, F> {
             }
             let matched = match &entry.pattern {
                 Pattern::Name(name) => names.contains(name.as_str()),
-                pattern => names.iter().any(|name| pattern.matches(name)),
+                pattern => {
+                    patterns = patterns.saturating_add(1);
+                    patterns > MOST_PATTERNS || names.iter().any(|name| pattern.matches(name))
+                }
             };
             if matched {
                 continue;
             }
             let mut expected = "a module that there is".to_owned();
-            if let Some(near) = nearest(&entry.text, &names) {
+            named = named.saturating_add(1);
+            if named <= MOST_NEAREST
+                && let Some(near) = nearest(&entry.text, &names)
+            {
                 expected = format!("{expected}; the nearest is {}", printable(near, 120));
             }
             let text = printable(&entry.text, 120);
@@ -747,8 +753,8 @@ impl<F: Files> Judge<'_, F> {
     }
 }
 
-/// How many entries are looked up among the modules.
-const MOST_ENTRIES: usize = 4096;
+/// For as many entries that match nothing the nearest name is looked for.
+const MOST_NEAREST: usize = 32;
 
 impl QuantizedModule {
     fn new(

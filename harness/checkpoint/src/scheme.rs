@@ -1,5 +1,7 @@
 //! What a config declares for which modules.
 
+use std::collections::HashMap;
+
 use regex_lite::Regex;
 
 use crate::method::Layout;
@@ -174,21 +176,55 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// The entry that counts for a module, by its place.
-    pub fn entry(&self, module: &str) -> Option<usize> {
-        self.entries.iter().position(|entry| entry.pattern.matches(module))
-    }
-
     /// Every scheme that is declared.
     pub(crate) fn schemes(&self) -> impl Iterator<Item = &Scheme> {
         self.scheme.iter().chain(self.entries.iter().filter_map(|entry| entry.scheme.as_ref()))
     }
+}
 
-    /// How a module is declared to be stored; `None` if it is not quantized.
-    pub fn scheme_of(&self, module: &str) -> Option<&Scheme> {
-        match self.entry(module).and_then(|place| self.entries.get(place)) {
+/// As many entries as are held against every name, but for those that are names themselves.
+pub(crate) const MOST_PATTERNS: usize = 4096;
+
+/// The entries of a declaration, to be looked up.
+pub(crate) struct Lookup<'d> {
+    declaration: &'d Declaration,
+    /// The first entry of each name.
+    by_name: HashMap<&'d str, usize>,
+    /// The places of all others.
+    patterns: Vec<usize>,
+}
+
+impl<'d> Lookup<'d> {
+    pub(crate) fn of(declaration: &'d Declaration) -> Lookup<'d> {
+        let mut lookup = Lookup { declaration, by_name: HashMap::new(), patterns: Vec::new() };
+        for (place, entry) in declaration.entries.iter().enumerate() {
+            match &entry.pattern {
+                Pattern::Name(name) => {
+                    lookup.by_name.entry(name).or_insert(place);
+                }
+                _ if lookup.patterns.len() < MOST_PATTERNS => lookup.patterns.push(place),
+                _ => {}
+            }
+        }
+        lookup
+    }
+
+    /// The entry that counts for a module: the first that matches.
+    pub(crate) fn entry(&self, module: &str) -> Option<&'d Entry> {
+        let entries = &self.declaration.entries;
+        let named = self.by_name.get(module).copied();
+        let before = self.patterns.iter().take_while(|place| named.is_none_or(|n| **place < n));
+        let mut matching = before
+            .copied()
+            .filter(|place| entries.get(*place).is_some_and(|entry| entry.pattern.matches(module)));
+        entries.get(matching.next().or(named)?)
+    }
+
+    /// How a module that this entry counts for is stored; `None` if it is not quantized.
+    pub(crate) fn scheme(&self, entry: Option<&'d Entry>) -> Option<&'d Scheme> {
+        match entry {
             Some(entry) => entry.scheme.as_ref(),
-            None => self.scheme.as_ref(),
+            None => self.declaration.scheme.as_ref(),
         }
     }
 }
@@ -196,6 +232,29 @@ impl Declaration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// By hand: the first entry that matches counts, be it a name or not.
+    #[test]
+    fn the_first_entry_counts() {
+        let entry = |text: &str, pattern| Entry {
+            field: text.into(),
+            text: text.into(),
+            pattern,
+            scheme: None,
+        };
+        let name = |text: &str| entry(text, Pattern::Name(text.into()));
+        let parts = |text: &str| entry(text, Pattern::Parts(text.into()));
+        let entries =
+            vec![name("a.b"), parts("b"), name("c.b"), name("d"), name("a.b"), parts("d")];
+        let declaration = Declaration { entries, ..Declaration::default() };
+        let lookup = Lookup::of(&declaration);
+        for (module, expected) in
+            [("a.b", Some(0)), ("c.b", Some(1)), ("d", Some(3)), ("d.e", Some(5)), ("e", None)]
+        {
+            let expected = expected.map(|place: usize| &raw const declaration.entries[place]);
+            assert_eq!(lookup.entry(module).map(|entry| &raw const *entry), expected, "{module}");
+        }
+    }
 
     #[test]
     fn patterns_match_as_loaders_do() {

@@ -7,6 +7,7 @@ import os
 import gguf_assay_adapter as adapter
 import transformers
 from safetensors import safe_open
+from transformers import CONFIG_MAPPING
 from transformers.configuration_utils import PreTrainedConfig
 from transformers.quantizers.auto import AutoHfQuantizer, AutoQuantizationConfig
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
@@ -34,18 +35,23 @@ def weights(path):
     raise OSError(f"{path} has neither {SAFE_WEIGHTS_NAME} nor {SAFE_WEIGHTS_INDEX_NAME}")
 
 
+def declared_in(path):
+    """What `get_hf_quantizer` finds: the config's own, or else that of the class's text config."""
+    fields, _ = PreTrainedConfig.get_config_dict(path)
+    # Parts of models have no `model_type`, or one that nobody has: they get the class that all are made of.
+    known = fields.get("model_type")
+    config = (CONFIG_MAPPING[known] if known in CONFIG_MAPPING else PreTrainedConfig).from_dict(fields)
+    text = config.get_text_config(decoder=True)
+    return getattr(config, "quantization_config", None) or getattr(text, "quantization_config", None)
+
+
 def judge_checkpoint(path, tp):
     if tp not in (None, 1):
         raise adapter.Unimplemented("splitting over ranks")
-    config, _ = PreTrainedConfig.get_config_dict(path)
+    declared = declared_in(path)
     for file in weights(path):
-        if not os.path.isfile(file):
-            raise FileNotFoundError(f"{file} is not there")
         with safe_open(file, framework="np") as opened:
             opened.keys()
-    # As in `get_hf_quantizer`, which asks the config, and then that of the text model.
-    nested = config.get("text_config") or {}
-    declared = config.get("quantization_config") or nested.get("quantization_config")
     if declared is None or not AutoHfQuantizer.supports_quant_method(declared):
         return {"method": None}
     try:
