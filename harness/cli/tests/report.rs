@@ -152,7 +152,18 @@ fn parts_of_a_run() -> Tested {
     let parts = [
         run("reference.json", &["reference"]),
         run("read.json", &["ggml", "--filter", "read/*"]),
-        run("dequantize.json", &["ggml", "--filter", "dequantize/*", "--filter", "names/*"]),
+        run(
+            "dequantize.json",
+            &[
+                "ggml",
+                "--filter",
+                "dequantize/*",
+                "--filter",
+                "names/*",
+                "--filter",
+                "checkpoint/*",
+            ],
+        ),
     ];
     let whole: Value = serde_json::from_str(&std::fs::read_to_string(whole)?)?;
     assert_same(&report_json(&[&parts[2], &parts[0], &parts[1]]), &comparable(whole));
