@@ -150,7 +150,7 @@ fn plain<'m>(model: &Model<'m, '_>) -> (Vec<CheckpointTensor>, Vec<Origin<'m>>) 
             tensors.push(CheckpointTensor { name, shape });
             origins.push(Origin { module: module.name, what, is_known });
         };
-        let is_quantized = model.is_quantized(module);
+        let is_quantized = module.is_quantized();
         let is_packed = module.tensor("_blocks").is_some();
         if is_quantized && !is_packed {
             let (shape, is_known) = weight(model, module);

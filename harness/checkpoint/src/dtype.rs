@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Types that hold a number in each element, all of which are exact in `f32`; scales have them.
+pub(crate) const FLOATS: &[Dtype] = &[Dtype::BF16, Dtype::F16, Dtype::F32];
+
 /// A type of elements, as the header of a safetensors file spells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dtype {

@@ -258,7 +258,7 @@ fn is_router(name: &str) -> Option<&'static str> {
 
 fn routers(model: &Model<'_, '_>, push: &mut dyn FnMut(Finding)) {
     for module in model.modules {
-        if is_router(module.name).is_some() && model.is_quantized(module) {
+        if is_router(module.name).is_some() && module.is_quantized() {
             let found = match model.quantized(module.name) {
                 Some(quantized) => {
                     format!("a router whose tensors are those of {}", quantized.layout.name)

@@ -30,17 +30,10 @@ pub(crate) struct Weight {
     elements: Option<u64>,
 }
 
-impl Weight {
-    fn slot(&mut self, term: Term) -> Option<&mut Option<u64>> {
-        match term {
-            Term::In => Some(&mut self.in_features),
-            Term::Out => Some(&mut self.out_features),
-            Term::Experts => Some(&mut self.experts),
-            Term::Elements => Some(&mut self.elements),
-            _ => None,
-        }
-    }
+/// The terms that stand for lengths of a weight.
+const LENGTHS: [Term; 4] = [Term::In, Term::Out, Term::Experts, Term::Elements];
 
+impl Weight {
     fn value(&self, term: Term, sizes: Sizes) -> Option<u64> {
         match term {
             Term::Num(number) => Some(number),
@@ -145,16 +138,13 @@ pub(crate) fn shapes(module: &Module<'_>) -> Shapes {
 pub(crate) fn fit(layout: &Layout, sizes: Sizes, shapes: &Shapes, known: Weight) -> Fit {
     let present =
         || layout.tensors.iter().filter_map(|rule| Some((rule, shapes.get(rule.suffix)?)));
-    let mut votes: BTreeMap<u8, BTreeMap<u64, usize>> = BTreeMap::new();
+    let mut votes: BTreeMap<Term, BTreeMap<u64, usize>> = BTreeMap::new();
     let mut vote = |term: Term, value: u64, count: usize| {
-        let places = votes.entry(place(term)).or_default();
-        let votes = places.entry(value).or_default();
+        let votes = votes.entry(term).or_default().entry(value).or_default();
         *votes = votes.saturating_add(count);
     };
-    let terms = [Term::In, Term::Out, Term::Experts, Term::Elements];
-    for term in terms {
-        let mut known = known;
-        if let Some(value) = known.slot(term).and_then(|slot| *slot) {
+    for term in LENGTHS {
+        if let Some(value) = known.value(term, sizes) {
             vote(term, value, 2);
         }
     }
@@ -166,12 +156,8 @@ pub(crate) fn fit(layout: &Layout, sizes: Sizes, shapes: &Shapes, known: Weight)
         }
     }
     let candidates = |term: Term| -> Vec<Option<u64>> {
-        let mut list: Vec<(usize, u64)> = votes
-            .get(&place(term))
-            .into_iter()
-            .flatten()
-            .map(|(value, votes)| (*votes, *value))
-            .collect();
+        let values = votes.get(&term).into_iter().flatten();
+        let mut list: Vec<(usize, u64)> = values.map(|(value, votes)| (*votes, *value)).collect();
         list.sort_by_key(|(votes, value)| (std::cmp::Reverse(*votes), *value));
         let list: Vec<Option<u64>> =
             list.into_iter().take(TRIED).map(|each| Some(each.1)).collect();
@@ -203,15 +189,6 @@ pub(crate) fn fit(layout: &Layout, sizes: Sizes, shapes: &Shapes, known: Weight)
         }
     }
     best.unwrap_or(Fit { weight: known, mismatches: Vec::new() })
-}
-
-fn place(term: Term) -> u8 {
-    match term {
-        Term::In => 0,
-        Term::Out => 1,
-        Term::Experts => 2,
-        _ => 3,
-    }
 }
 
 /// The one length that is not known, from the length of a dimension.

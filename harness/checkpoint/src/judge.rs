@@ -13,7 +13,7 @@ use crate::finding::Finding;
 use crate::fit::{Fit, Shapes, Sizes, Weight, fit, is_of, knows, shapes, shown, sizes_that_fit};
 use crate::method::{Dim, Layout, Method, Presence, Term};
 use crate::model;
-use crate::module::{Module, modules};
+use crate::module::{Module, kind, modules};
 use crate::rule;
 use crate::scheme::{Declaration, Group, Lookup, MOST_PATTERNS, Pattern, Scheme};
 use crate::values::{self, Stated};
@@ -124,7 +124,7 @@ pub fn judge<F: Files>(checkpoint: &Checkpoint<F>, options: &Options) -> Judgeme
     let found = model::judge(checkpoint, &modules, &judgement, options, &judge.findings);
     judgement.experts = found.0;
     found.1.into_iter().for_each(|finding| judge.push(finding));
-    judgement.findings = judge.finish();
+    judgement.findings = judge.findings;
     judgement
 }
 
@@ -224,6 +224,8 @@ struct Misfit<'m, 'a> {
     scheme: &'m Scheme,
     /// What is declared, or stated in a tensor.
     sizes: Sizes,
+    /// The lengths that a tensor states.
+    known: Weight,
     fit: Fit,
     guesses: Vec<Explanation>,
 }
@@ -268,10 +270,6 @@ impl<F: Files> Judge<'_, F> {
         self.findings.push(finding);
     }
 
-    fn finish(self) -> Vec<Finding> {
-        self.findings
-    }
-
     fn modules<'m, 'a>(
         &mut self,
         declared: &Declared<'_>,
@@ -293,7 +291,7 @@ impl<F: Files> Judge<'_, F> {
         for module in modules {
             let entry = lookup.entry(module.name);
             let scheme = lookup.scheme(entry);
-            let quantized = is_quantized(module);
+            let quantized = module.is_quantized();
             if quantized || module.is_linear() {
                 let kinds = kinds.entry(kind(module.name)).or_default();
                 if let Some(list) = kinds.get_mut(usize::from(quantized)) {
@@ -403,9 +401,9 @@ impl<F: Files> Judge<'_, F> {
         };
         let found = fit(layout, sizes, &shapes, known);
         let mut guesses = Vec::new();
-        let others = guess(module).filter(|(other, ..)| *other != layout);
         if faults(&layout) > 0 || !is_of(layout, module) {
             // All tensors of another layout are better than some of this one.
+            let others = guess(module).filter(|(other, ..)| *other != layout);
             guesses.extend(others.map(|(other, ..)| Explanation::Layout(other.name)));
         }
         if guesses.is_empty() {
@@ -435,7 +433,7 @@ impl<F: Files> Judge<'_, F> {
             let quantized = QuantizedModule::new(module, layout, sizes, scheme, weight);
             judgement.modules.push(quantized);
         }
-        Some(Misfit { module, layout, scheme, sizes, fit: found, guesses })
+        Some(Misfit { module, layout, scheme, sizes, known, fit: found, guesses })
     }
 
     /// What the file states of a module, if values are looked at.
@@ -522,17 +520,21 @@ impl<F: Files> Judge<'_, F> {
             );
             self.push(finding.of_module(module.name.clone()));
         }
-        let lengths = [("in_features", module.in_features), ("out_features", module.out_features)];
-        for (name, length) in lengths {
+        let lengths = [
+            ("in_features", Term::In, module.in_features),
+            ("out_features", Term::Out, module.out_features),
+        ];
+        for (name, term, length) in lengths {
             let Some(length) = length else { continue };
-            // Words of 32 bits along this axis; bytes of two codes come out even, too.
-            let bits = match (module.layout.name, name) {
-                ("gptq", _) => 32,
-                ("awq-gemm", "out_features") | ("awq-gemv", "in_features") => 32,
-                (
-                    "nvfp4-pack-quantized" | "mxfp4-pack-quantized" | "modelopt-nvfp4",
-                    "in_features",
-                ) => 8,
+            // Rows of pack-quantized may end within a word; bytes of two codes come out even, too.
+            let bits = match module.layout.name {
+                "nvfp4-pack-quantized" | "mxfp4-pack-quantized" | "modelopt-nvfp4"
+                    if term == Term::In =>
+                {
+                    8
+                }
+                "pack-quantized" => continue,
+                _ if module.has_words(term) => 32,
                 _ => continue,
             };
             let total = length.saturating_mul(module.bits);
@@ -556,9 +558,7 @@ impl<F: Files> Judge<'_, F> {
             }
             let key = (misfit.layout.name, shapes(misfit.module));
             if seen.len() < EXPLAINED && !seen.contains_key(&key) {
-                let known = self.stated(misfit.module).weight;
-                let guesses = guesses(misfit, &key.1, known);
-                seen.insert(key.clone(), guesses);
+                seen.insert(key.clone(), guesses(misfit, &key.1));
             }
             misfit.guesses = seen.get(&key).cloned().unwrap_or_default();
         }
@@ -788,6 +788,14 @@ impl QuantizedModule {
         }
     }
 
+    /// Whether codes or zero points are packed into words of 32 bits along the input or the output.
+    pub(crate) fn has_words(&self, along: Term) -> bool {
+        let rules = self.layout.tensors.iter().filter(|rule| self.tensor(rule.suffix).is_some());
+        rules
+            .flat_map(|rule| rule.shape)
+            .any(|dim| dim.times == [along, Term::Bits] && dim.per == [Term::Num(32)])
+    }
+
     /// The name of the tensor with this suffix.
     pub fn tensor(&self, suffix: &str) -> Option<&str> {
         let mut tensors = self.tensors.iter();
@@ -795,29 +803,9 @@ impl QuantizedModule {
     }
 }
 
-/// Whether a module has a tensor that only quantized ones have.
-pub(crate) fn is_quantized(module: &Module<'_>) -> bool {
-    module.tensors.iter().any(|(suffix, tensor)| match *suffix {
-        ".weight" => !["BF16", "F16", "F32", "F64"].contains(&tensor.dtype.name),
-        "" | ".bias" | "_bias" | ".scale" | ".zero" => false,
-        // Scales beside a plain weight may be those of inputs.
-        ".input_scale" | ".input_zero_point" | ".input_global_scale" => false,
-        _ => true,
-    })
-}
-
-/// A module's name without its numbers.
-pub(crate) fn kind(name: &str) -> String {
-    let parts = name.split('.').map(|part| match part.parse::<u64>() {
-        Ok(_) => "N",
-        Err(_) => part,
-    });
-    parts.collect::<Vec<_>>().join(".")
-}
-
 /// The layout that fits all tensors of a module, whatever is declared, and its sizes.
 fn guess(module: &Module<'_>) -> Option<(&'static Layout, Sizes, Weight)> {
-    if !is_quantized(module) {
+    if !module.is_quantized() {
         return None;
     }
     let shapes = shapes(module);
@@ -829,9 +817,9 @@ fn guess(module: &Module<'_>) -> Option<(&'static Layout, Sizes, Weight)> {
 }
 
 /// What would make the shapes of a module follow.
-fn guesses(misfit: &Misfit<'_, '_>, shapes: &Shapes, known: Weight) -> Vec<Explanation> {
+fn guesses(misfit: &Misfit<'_, '_>, shapes: &Shapes) -> Vec<Explanation> {
     let mut guesses = Vec::new();
-    let declared = misfit.sizes;
+    let (declared, known) = (misfit.sizes, misfit.known);
     let is_stated = declared != Sizes::of(misfit.scheme);
     // Of two that do not go together, the other may be turned.
     let mismatches = misfit.fit.mismatches.iter().map(|mismatch| mismatch.rule.suffix);

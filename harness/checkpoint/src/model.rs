@@ -10,8 +10,8 @@ use crate::config::NESTED;
 use crate::experts::{self, Experts};
 use crate::files::Files;
 use crate::finding::{Finding, Refusal};
-use crate::judge::{Judgement, Options, QuantizedModule, is_quantized, kind};
-use crate::module::Module;
+use crate::judge::{Judgement, Options, QuantizedModule};
+use crate::module::{Module, kind};
 use crate::{architecture, parallel, rule};
 
 /// How many of several are listed.
@@ -146,11 +146,6 @@ impl<'m, 'a> Model<'m, 'a> {
         self.quantized.get(name).copied()
     }
 
-    /// Whether a module has tensors that only quantized ones have.
-    pub(crate) fn is_quantized(&self, module: &Module<'_>) -> bool {
-        is_quantized(module)
-    }
-
     /// Whether something is wrong with the module, so that its sizes say little.
     pub(crate) fn is_faulty(&self, name: &str) -> bool {
         self.faulty.contains(name)
@@ -271,11 +266,11 @@ impl<'m, 'a> Model<'m, 'a> {
                    to have the same precision.",
         };
         let weights = parts.iter().filter(|module| {
-            self.is_quantized(module)
+            module.is_quantized()
                 || module.tensors.keys().any(|suffix| ["", ".weight"].contains(suffix))
         });
         let (quantized, plain): (Vec<&&Module<'_>>, Vec<_>) =
-            weights.partition(|module| self.is_quantized(module));
+            weights.partition(|module| module.is_quantized());
         let names = |modules: &[&&Module<'_>]| {
             let names: Vec<String> = modules
                 .iter()
@@ -347,7 +342,7 @@ impl<'m, 'a> Model<'m, 'a> {
             return;
         };
         let is_tied = tied.filter(|(_, tied)| *tied).map(|(field, _)| field);
-        if self.is_quantized(output) {
+        if output.is_quantized() {
             if let Some(field) = is_tied {
                 let found = format!("true, and {} is quantized", output.name);
                 let finding =

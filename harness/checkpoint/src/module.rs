@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::checkpoint::Checkpoint;
+use crate::dtype::{Dtype, FLOATS};
 use crate::files::Files;
 use crate::header::TensorRecord;
 use crate::method::Layout;
@@ -33,11 +34,14 @@ impl<'a> Module<'a> {
         self.tensors.get(suffix).copied()
     }
 
-    /// Whether nothing but a weight and a bias of plain numbers are there.
-    pub fn is_plain(&self) -> bool {
-        self.tensors.iter().all(|(suffix, tensor)| {
-            ["", ".bias", ".weight", "_bias", ".scale", ".zero"].contains(suffix)
-                && is_plain_number(tensor)
+    /// Whether it has a tensor that only quantized ones have.
+    pub fn is_quantized(&self) -> bool {
+        self.tensors.iter().any(|(suffix, tensor)| match *suffix {
+            ".weight" => !FLOATS.contains(&tensor.dtype) && tensor.dtype != Dtype::F64,
+            "" | ".bias" | "_bias" | ".scale" | ".zero" => false,
+            // Scales beside a plain weight may be those of inputs.
+            ".input_scale" | ".input_zero_point" | ".input_global_scale" => false,
+            _ => true,
         })
     }
 
@@ -48,8 +52,13 @@ impl<'a> Module<'a> {
     }
 }
 
-fn is_plain_number(tensor: &TensorRecord) -> bool {
-    ["BF16", "F16", "F32", "F64"].contains(&tensor.dtype.name)
+/// A module's name without its numbers: `model.layers.N.mlp.down_proj`.
+pub(crate) fn kind(name: &str) -> String {
+    let parts = name.split('.').map(|part| match part.parse::<u64>() {
+        Ok(_) => "N",
+        Err(_) => part,
+    });
+    parts.collect::<Vec<_>>().join(".")
 }
 
 /// The modules of a checkpoint, by name.

@@ -4,6 +4,7 @@
 use crate::experts;
 use crate::finding::{Finding, Refusal};
 use crate::judge::QuantizedModule;
+use crate::method::Term;
 use crate::model::Model;
 use crate::rule;
 use crate::scheme::Group;
@@ -119,9 +120,9 @@ const fn vllm(says: &'static str) -> Refusal {
 
 /// The first thing that does not come out even.
 fn judge_module(module: &QuantizedModule, split: Split, ranks: u64) -> Option<Finding> {
-    let (name, length) = match split {
-        Split::Output => ("out_features", module.out_features?),
-        Split::Input => ("in_features", module.in_features?),
+    let (name, term, length) = match split {
+        Split::Output => ("out_features", Term::Out, module.out_features?),
+        Split::Input => ("in_features", Term::In, module.in_features?),
     };
     if !length.is_multiple_of(ranks) {
         let found = format!("{name} {length} / tp {ranks} = {}", quotient(length, ranks));
@@ -154,18 +155,8 @@ fn judge_module(module: &QuantizedModule, split: Split, ranks: u64) -> Option<Fi
                     caused by too large tensor parallel size.";
         return Some(finding.refused_by(&[vllm(says)]));
     }
-    // Words of 32 bits along this axis.
-    let is_packed = match (module.layout.name, split) {
-        ("gptq", _) => true,
-        ("awq-gemm", Split::Output) | ("awq-gemv", Split::Input) => true,
-        ("pack-quantized", Split::Input) => true,
-        ("pack-quantized", Split::Output) => {
-            module.tensors.iter().any(|(suffix, _)| *suffix == ".weight_zero_point")
-        }
-        _ => false,
-    };
     let bits = part.checked_mul(module.bits)?;
-    if is_packed && !bits.is_multiple_of(32) {
+    if module.has_words(term) && !bits.is_multiple_of(32) {
         let found = format!(
             "{name} {length} / tp {ranks} = {part}, of {} bits in words of 32: {}",
             module.bits,

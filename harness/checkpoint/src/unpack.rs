@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::checkpoint::Checkpoint;
-use crate::dtype::Dtype;
+use crate::dtype::FLOATS;
 use crate::files::Files;
 use crate::judge::QuantizedModule;
 use crate::packing::{NotUnpacked, PackedLayout, Packing, Tensor, gpt_oss, unpack};
@@ -131,8 +131,7 @@ impl<F: Files> Checkpoint<F> {
     pub fn plain(&self, name: &str) -> Result<Matrix, NotUnpacked> {
         let record = self.tensor(name);
         let record = record.ok_or_else(|| NotUnpacked::new("no such tensor", name))?;
-        let plain = [Dtype::F32, Dtype::BF16, Dtype::F16];
-        if !plain.contains(&record.dtype) {
+        if !FLOATS.contains(&record.dtype) {
             return Err(NotUnpacked::of(name, record.dtype.name, "F32, BF16 or F16"));
         }
         let bytes = self.read(name);

@@ -13,9 +13,10 @@ mod mxfp4;
 mod quark;
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use crate::config::Fields;
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, FLOATS};
 use crate::finding::Refusal;
 use crate::packing::PackedLayout;
 use crate::scheme::Declaration;
@@ -173,14 +174,16 @@ impl PartialEq for Layout {
 impl Layout {
     /// Every layout of every method, each once.
     pub fn all() -> impl Iterator<Item = &'static Layout> {
-        let all: Vec<&'static Layout> =
-            Method::ALL.iter().flat_map(|method| method.layouts.iter().copied()).collect();
-        let mut seen = Vec::new();
-        all.into_iter().filter(move |layout| {
-            let new = !seen.contains(&layout.name);
-            seen.push(layout.name);
-            new
-        })
+        static ALL: LazyLock<Vec<&'static Layout>> = LazyLock::new(|| {
+            let mut all: Vec<&'static Layout> = Vec::new();
+            for layout in Method::ALL.iter().flat_map(|method| method.layouts) {
+                if !all.contains(layout) {
+                    all.push(layout);
+                }
+            }
+            all
+        });
+        ALL.iter().copied()
     }
 
     /// Whether scales are of blocks of rows and columns.
@@ -247,7 +250,7 @@ pub struct Dim {
 }
 
 /// What a length depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Term {
     /// This number.
     Num(u64),
@@ -325,8 +328,6 @@ impl fmt::Display for Dim {
     }
 }
 
-/// Types that scales have.
-const FLOATS: &[Dtype] = &[Dtype::BF16, Dtype::F16, Dtype::F32];
 /// A bias, as any linear layer may have one.
 const BIAS: TensorRule =
     TensorRule::new(".bias", &[Dtype::BF16, Dtype::F16, Dtype::F32], &[OUT], "the bias")

@@ -2,9 +2,9 @@
 //! `marlin.py`) and `awq/utils/packing_utils.py`. Zero points are stored as they are.
 
 use super::quantized::Quantized;
-use super::tensor::{FLOATS, Grid};
+use super::tensor::Grid;
 use super::{Job, NotUnpacked, Tensor, Tensors};
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, FLOATS};
 use half::f16;
 
 /// The column of a word of `gemm` that each of its nibbles holds, the lowest first.

@@ -3,9 +3,9 @@
 
 use super::quantized::Quantized;
 use super::stream::{self, words_for};
-use super::tensor::{FLOATS, Grid};
+use super::tensor::Grid;
 use super::{Job, NotUnpacked, Tensor, Tensors};
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, FLOATS};
 
 const SCALE: &str = "weight_scale";
 const ZERO: &str = "weight_zero_point";

@@ -3,9 +3,9 @@
 //! Source: vllm 0.33.0 `fp8.py`, transformers 5.24.0 `finegrained_fp8.py`, compressed-tensors 0.20.1.
 //! `weight_scale` and `weight_scale_inv` are both multipliers.
 
-use super::tensor::{FLOATS, Grid};
+use super::tensor::Grid;
 use super::{Job, NotUnpacked, Tensor};
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, FLOATS};
 
 const DTYPES: &[Dtype] = &[Dtype::F8_E4M3, Dtype::F8_E5M2];
 

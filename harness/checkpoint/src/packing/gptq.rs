@@ -2,9 +2,9 @@
 
 use super::quantized::Quantized;
 use super::stream::{self, words_for};
-use super::tensor::{FLOATS, Grid};
+use super::tensor::Grid;
 use super::{Job, NotUnpacked, Tensor, Tensors};
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, FLOATS};
 
 /// Zero points of v1 are one more than what is stored, each by itself modulo 2^bits.
 ///

@@ -58,9 +58,6 @@ impl fmt::Display for NotUnpacked {
 
 impl std::error::Error for NotUnpacked {}
 
-/// Types that hold a number in each element, all of which are exact in `f32`.
-pub(super) const FLOATS: &[Dtype] = &[Dtype::BF16, Dtype::F16, Dtype::F32];
-
 impl<'a> Tensor<'a> {
     /// A tensor of these bytes.
     pub fn new(dtype: Dtype, shape: &[u64], bytes: impl Into<Cow<'a, [u8]>>) -> Tensor<'a> {

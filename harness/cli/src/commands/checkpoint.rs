@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use gguf_assay_checkpoint::{
-    Checkpoint, Compared, Experts, Finding, Folder, Judgement, Options, compare, judge,
+    Checkpoint, Compared, Experts, Finding, Folder, Judgement, Matrix, Options, compare, judge,
 };
 use gguf_assay_format::printable;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -154,14 +154,8 @@ fn unpack(
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let mut views = Vec::new();
-    for matrix in &matrices {
-        let bytes: Vec<u8> = matrix.numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
-        let shape: Vec<usize> =
-            matrix.shape.iter().map(|dim| usize::try_from(*dim)).collect::<Result<_, _>>()?;
-        views.push((matrix.name.as_str(), Unpacked { shape, bytes }));
-    }
-    let count = views.len();
+    let count = matrices.len();
+    let views = matrices.into_iter().map(Unpacked::new).collect::<Result<Vec<_>>>()?;
     // As transformers marks its files.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     safetensors::serialize_to_file(views, Some(metadata), out)
@@ -174,7 +168,16 @@ fn unpack(
 /// A weight on its way into a file.
 struct Unpacked {
     shape: Vec<usize>,
-    bytes: Vec<u8>,
+    numbers: Vec<f32>,
+}
+
+impl Unpacked {
+    /// Its name, and what there is to write.
+    fn new(matrix: Matrix) -> Result<(String, Unpacked)> {
+        let shape = matrix.shape.iter().map(|dim| usize::try_from(*dim));
+        let shape = shape.collect::<Result<_, _>>()?;
+        Ok((matrix.name, Unpacked { shape, numbers: matrix.numbers }))
+    }
 }
 
 impl safetensors::View for Unpacked {
@@ -187,11 +190,11 @@ impl safetensors::View for Unpacked {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.bytes)
+        self.numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>().into()
     }
 
     fn data_len(&self) -> usize {
-        self.bytes.len()
+        self.numbers.len() * size_of::<f32>()
     }
 }
 
